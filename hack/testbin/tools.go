@@ -1,0 +1,9 @@
+//go:build tools
+
+// Package testbin pins the test servers that main builds.
+package testbin
+
+import (
+	_ "k8s.io/kubernetes/cmd/kube-apiserver"
+	_ "k8s.io/kubernetes/cmd/kubectl"
+)

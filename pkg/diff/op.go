@@ -1,0 +1,28 @@
+// Package diff compares what a plan wants with what clusters hold and says what to write, in which order.
+package diff
+
+import "github.com/portolan-mesh/portolan/pkg/mesh"
+
+// Action is what an Op does to an object.
+type Action string
+
+// The actions.
+const (
+	Create Action = "Create"
+	Update Action = "Update"
+	Delete Action = "Delete"
+)
+
+// Op is one write to one cluster.
+type Op struct {
+	Action Action
+	// Ref is the object that is written.
+	Ref mesh.Ref
+	// Object is what is applied, zero for Delete.
+	Object mesh.Object
+	// Step orders the ops of one key over all clusters: those of a lower step
+	// come first, those of one step may run at once.
+	Step int
+	// Editor is the field manager whose edit an Update undoes, empty if none did.
+	Editor string
+}
