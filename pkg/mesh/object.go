@@ -42,6 +42,8 @@ type Object struct {
 	Service ServiceKey
 	// Subsets of a DestinationRule, or those that a VirtualService routes to, sorted.
 	Subsets []string
+	// Sources are the users' objects for which this one exists, sorted; their status counts it.
+	Sources []Ref
 }
 
 // APIVersion is that of the object's kind.

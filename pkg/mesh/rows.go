@@ -1,6 +1,8 @@
 package mesh
 
 import (
+	"cmp"
+
 	"github.com/portolan-mesh/portolan/api/v1alpha1"
 )
 
@@ -166,6 +168,8 @@ type Cluster struct {
 	TrustDomain string
 	// Gateways that the MeshCluster states; the gateway Services' count where it states none.
 	Gateways []GatewayAddress
+	// GatewayNamespaces are where the gateway Services are, sorted.
+	GatewayNamespaces []string
 	// Weight breaks ties of locality, higher first.
 	Weight int32
 	// Drained is whether other clusters shall send no requests here.
@@ -228,6 +232,8 @@ type Held struct {
 	Sources []ClusterName
 	// Editor is the field manager that last wrote to an object of ours besides us, if any.
 	Editor string
+	// Version is the object's resourceVersion: of two rows of one object the higher one is newer.
+	Version uint64
 }
 
 // Key implements Row.
@@ -256,6 +262,9 @@ type Instance struct {
 	Declared []v1alpha1.WorkloadPort
 }
 
+// Key implements Row.
+func (i Instance) Key() Ref { return i.Ref }
+
 // Client is an identity that runs in a namespace of a cluster.
 type Client struct {
 	Namespace
@@ -266,16 +275,49 @@ type Client struct {
 	Workload Ref
 }
 
+// Key implements Row.
+func (c Client) Key() Ref {
+	return Ref{Cluster: c.Cluster, Kind: "Client", Namespace: c.Name, Name: c.Identity}
+}
+
 // Compare orders clients by namespace, then identity.
 func (c Client) Compare(o Client) int {
-	if r := c.Namespace.Compare(o.Namespace); r != 0 {
-		return r
-	}
-	switch {
-	case c.Identity < o.Identity:
-		return -1
-	case c.Identity > o.Identity:
-		return 1
-	}
-	return 0
+	return cmp.Or(c.Namespace.Compare(o.Namespace), cmp.Compare(c.Identity, o.Identity))
+}
+
+// Claim is a namespace that says it has an identity.
+type Claim struct {
+	Namespace
+	// Created is that of the oldest workload which says so, in Unix seconds.
+	Created int64
+	// Serves is whether a workload there can be called: Jobs and CronJobs cannot.
+	Serves bool
+}
+
+// Older orders claims by age, then by namespace: the first one's wins.
+func (c Claim) Older(o Claim) int {
+	return cmp.Or(cmp.Compare(c.Created, o.Created), cmp.Compare(c.Name, o.Name), c.Compare(o.Namespace))
+}
+
+// Report is what became of the last plan of a key.
+type Report struct {
+	Service  ServiceKey
+	Findings []Finding
+	// Objects are the users' objects that the plan was made of, sorted.
+	Objects []Ref
+	// Outcomes tell of each planned object, sorted by reference.
+	Outcomes []Outcome
+}
+
+// Key implements Row.
+func (r Report) Key() Ref { return Ref{Kind: "Report", Name: r.Service.String()} }
+
+// Outcome is whether a cluster holds a planned object.
+type Outcome struct {
+	Ref   Ref
+	State v1alpha1.OutcomeState
+	// Message says why the object is not there, without secrets, times or counters.
+	Message string
+	// Sources are the users' objects for which the planned one exists.
+	Sources []Ref
 }

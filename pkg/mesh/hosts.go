@@ -1,0 +1,50 @@
+package mesh
+
+import (
+	"regexp"
+	"strings"
+)
+
+// InboundPrefix begins the names of the objects that a gateway needs of a service.
+const InboundPrefix = "in-"
+
+// MaxHost is the length of the longest DNS name.
+const MaxHost = 253
+
+var (
+	labelPattern    = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+	identityPattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?([.][a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$`)
+)
+
+// maxIdentity leaves room for an env, the dots and a suffix of 8.
+const maxIdentity = 180
+
+// ValidIdentity is whether s, in lower case, can be part of a host.
+func ValidIdentity(s string) bool { return len(s) <= maxIdentity && identityPattern.MatchString(s) }
+
+// ValidEnv is whether s, in lower case, can be the first label of a host.
+func ValidEnv(s string) bool { return labelPattern.MatchString(s) }
+
+// KeyOfHost is the inverse of ServiceKey.Host.
+func KeyOfHost(host, suffix string) (ServiceKey, bool) {
+	rest, ok := strings.CutSuffix(host, "."+suffix)
+	if !ok {
+		return ServiceKey{}, false
+	}
+	env, identity, ok := strings.Cut(rest, ".")
+	if !ok || env == "" || identity == "" {
+		return ServiceKey{}, false
+	}
+	return ServiceKey{Identity: identity, Env: env}, true
+}
+
+// ObjectName is a valid name for an object of a host: prefix and host, and where
+// that is too long, its start and a hash of the whole. No two hosts share one.
+func ObjectName(prefix, host string) string {
+	name := prefix + host
+	if len(name) <= MaxHost {
+		return name
+	}
+	hash := Hash(name)
+	return strings.TrimRight(name[:MaxHost-len(hash)-1], "-.") + "-" + hash
+}

@@ -1,0 +1,202 @@
+package snapshot
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/portolan-mesh/portolan/pkg/mesh"
+)
+
+// Snapshot is what is known of the fleet. It may be used by several goroutines;
+// each write returns what it makes stale. Plans read it through Service and
+// Cluster alone, and those read the tables through secondary keys alone, so that
+// the key of a lookup is the key of the invalidation.
+type Snapshot struct {
+	settings mesh.Settings
+
+	// mu guards every table below.
+	mu sync.RWMutex
+
+	// Observed rows.
+	workloads    *table[mesh.Workload]
+	namespaces   *table[mesh.NamespaceLabels]
+	services     *table[mesh.Service]
+	nodes        *table[mesh.Node]
+	identities   *table[mesh.WorkloadIdentity]
+	dependencies *table[mesh.Dependency]
+	traffic      *table[mesh.TrafficPolicy]
+	routing      *table[mesh.RoutingPolicy]
+	clusters     *table[mesh.Cluster]
+	held         *table[mesh.Held]
+
+	// Derived rows: workloads and addresses with their identity resolved, and
+	// clusters with what their nodes and gateways say.
+	instances *table[mesh.Instance]
+	clients   *table[mesh.Client]
+	members   *table[mesh.Cluster]
+	// claims that are malformed, by the namespace they are in.
+	malformed map[mesh.Namespace][]mesh.Finding
+
+	// Reports of the last plans, for status.
+	reports *table[mesh.Report]
+
+	by indexes
+}
+
+// indexes are the secondary keys, named after what they look up by.
+type indexes struct {
+	workloadNamespace  *index[mesh.Namespace, mesh.Workload]
+	serviceNamespace   *index[mesh.Namespace, mesh.Service]
+	gatewayCluster     *index[mesh.ClusterName, mesh.Service]
+	nodeCluster        *index[mesh.ClusterName, mesh.Node]
+	identityNamespace  *index[mesh.Namespace, mesh.WorkloadIdentity]
+	identityName       *index[string, mesh.WorkloadIdentity]
+	grantIdentity      *index[string, mesh.WorkloadIdentity]
+	dependencySource   *index[string, mesh.Dependency]
+	dependencyTarget   *index[string, mesh.Dependency]
+	trafficTarget      *index[string, mesh.TrafficPolicy]
+	trafficHost        *index[string, mesh.TrafficPolicy]
+	routingTarget      *index[string, mesh.RoutingPolicy]
+	instanceIdentity   *index[string, mesh.Instance]
+	instanceNamespace  *index[mesh.Namespace, mesh.Instance]
+	instanceCluster    *index[mesh.ClusterName, mesh.Instance]
+	clientIdentity     *index[string, mesh.Client]
+	clientNamespace    *index[mesh.Namespace, mesh.Client]
+	clientCluster      *index[mesh.ClusterName, mesh.Client]
+	heldIdentity       *index[string, mesh.Held]
+	heldHost           *index[string, mesh.Held]
+	heldSource         *index[mesh.ClusterName, mesh.Held]
+	heldEndpoint       *index[mesh.ClusterName, mesh.Held]
+	heldCluster        *index[mesh.ClusterName, mesh.Held]
+	reportObject       *index[mesh.Ref, mesh.Report]
+	clusterUnconnected *index[bool, mesh.Cluster]
+}
+
+// New returns an empty snapshot.
+func New(settings mesh.Settings) *Snapshot {
+	by := newIndexes(settings)
+	return &Snapshot{
+		settings:     settings,
+		workloads:    newTable[mesh.Workload](by.workloadNamespace),
+		namespaces:   newTable[mesh.NamespaceLabels](),
+		services:     newTable[mesh.Service](by.serviceNamespace, by.gatewayCluster),
+		nodes:        newTable[mesh.Node](by.nodeCluster),
+		identities:   newTable[mesh.WorkloadIdentity](by.identityNamespace, by.identityName, by.grantIdentity),
+		dependencies: newTable[mesh.Dependency](by.dependencySource, by.dependencyTarget),
+		traffic:      newTable[mesh.TrafficPolicy](by.trafficTarget, by.trafficHost),
+		routing:      newTable[mesh.RoutingPolicy](by.routingTarget),
+		clusters:     newTable[mesh.Cluster](),
+		held:         newTable[mesh.Held](by.heldIdentity, by.heldHost, by.heldSource, by.heldEndpoint, by.heldCluster),
+		instances:    newTable[mesh.Instance](by.instanceIdentity, by.instanceNamespace, by.instanceCluster),
+		clients:      newTable[mesh.Client](by.clientIdentity, by.clientNamespace, by.clientCluster),
+		members:      newTable[mesh.Cluster](by.clusterUnconnected),
+		malformed:    map[mesh.Namespace][]mesh.Finding{},
+		reports:      newTable[mesh.Report](by.reportObject),
+		by:           by,
+	}
+}
+
+func newIndexes(settings mesh.Settings) indexes {
+	return indexes{
+		workloadNamespace: newIndex(func(w mesh.Workload) []mesh.Namespace { return one(w.In()) }),
+		serviceNamespace:  newIndex(func(s mesh.Service) []mesh.Namespace { return one(s.In()) }),
+		gatewayCluster: newIndex(func(s mesh.Service) []mesh.ClusterName {
+			return when(s.Gateway != nil && !s.Ignored, s.Cluster)
+		}),
+		nodeCluster:       newIndex(func(n mesh.Node) []mesh.ClusterName { return one(n.Cluster) }),
+		identityNamespace: newIndex(func(w mesh.WorkloadIdentity) []mesh.Namespace { return one(w.In()) }),
+		identityName: newIndex(func(w mesh.WorkloadIdentity) []string {
+			return one(strings.ToLower(string(w.Spec.Identity)))
+		}),
+		grantIdentity: newIndex(func(w mesh.WorkloadIdentity) []string {
+			return when(w.Cluster == mesh.Hub && w.Spec.Grant != nil, strings.ToLower(string(w.Spec.Identity)))
+		}),
+		dependencySource: newIndex(func(d mesh.Dependency) []string { return one(strings.ToLower(string(d.Spec.Source))) }),
+		dependencyTarget: newIndex(destinations),
+		trafficTarget: newIndex(func(p mesh.TrafficPolicy) []string {
+			return one(targetOf(p, settings))
+		}),
+		trafficHost:        newIndex(aliases),
+		routingTarget:      newIndex(func(p mesh.RoutingPolicy) []string { return one(strings.ToLower(p.Spec.Target.Identity)) }),
+		instanceIdentity:   newIndex(func(i mesh.Instance) []string { return one(i.Service.Identity) }),
+		instanceNamespace:  newIndex(func(i mesh.Instance) []mesh.Namespace { return one(i.In()) }),
+		instanceCluster:    newIndex(func(i mesh.Instance) []mesh.ClusterName { return one(i.Cluster) }),
+		clientIdentity:     newIndex(func(c mesh.Client) []string { return one(c.Identity) }),
+		clientNamespace:    newIndex(func(c mesh.Client) []mesh.Namespace { return one(c.Namespace) }),
+		clientCluster:      newIndex(func(c mesh.Client) []mesh.ClusterName { return one(c.Cluster) }),
+		heldIdentity:       newIndex(func(h mesh.Held) []string { return when(h.Ours, h.Service.Identity) }),
+		heldHost:           newIndex(foreignHosts),
+		heldSource:         newIndex(func(h mesh.Held) []mesh.ClusterName { return h.Sources }),
+		heldEndpoint:       newIndex(func(h mesh.Held) []mesh.ClusterName { return h.Endpoints }),
+		heldCluster:        newIndex(func(h mesh.Held) []mesh.ClusterName { return when(h.Ours, h.Cluster) }),
+		reportObject:       newIndex(reportObjects),
+		clusterUnconnected: newIndex(func(c mesh.Cluster) []bool { return one(!c.State.Known()) }),
+	}
+}
+
+// fleetDefault is the target under which the fleet default policy is indexed.
+const fleetDefault = "*"
+
+// targetOf is the identity that a policy is about. A policy for "*" that is
+// not the fleet default has no target, and so no effect.
+func targetOf(p mesh.TrafficPolicy, s mesh.Settings) string {
+	target := strings.ToLower(p.Spec.Target.Identity)
+	if target != fleetDefault || IsFleetDefault(p, s) {
+		return target
+	}
+	return ""
+}
+
+// IsFleetDefault is whether a policy is merged under every other.
+func IsFleetDefault(p mesh.TrafficPolicy, s mesh.Settings) bool {
+	return p.Cluster == mesh.Hub && p.Namespace == s.HubNamespace && p.Name == "default" && p.Spec.Target.Identity == fleetDefault
+}
+
+func destinations(d mesh.Dependency) []string {
+	out := make([]string, 0, len(d.Spec.Destinations))
+	for _, dest := range d.Spec.Destinations {
+		out = append(out, strings.ToLower(string(dest.Identity)))
+	}
+	return compact(out)
+}
+
+func aliases(p mesh.TrafficPolicy) []string {
+	out := make([]string, 0, len(p.Spec.Hosts))
+	for _, h := range p.Spec.Hosts {
+		out = append(out, strings.ToLower(string(h)))
+	}
+	return compact(out)
+}
+
+// foreignHosts are the hosts that an object which is not ours is about, and
+// its name, since ours are named after their host.
+func foreignHosts(h mesh.Held) []string {
+	if h.Ours {
+		return nil
+	}
+	return compact(append(slices.Clone(h.Hosts), strings.TrimPrefix(h.Name, mesh.InboundPrefix)))
+}
+
+func reportObjects(r mesh.Report) []mesh.Ref {
+	out := slices.Clone(r.Objects)
+	for _, f := range r.Findings {
+		out = append(out, f.Object)
+	}
+	slices.SortFunc(out, mesh.Ref.Compare)
+	return slices.Compact(out)
+}
+
+func one[K any](k K) []K { return []K{k} }
+
+func when[K any](cond bool, k K) []K {
+	if !cond {
+		return nil
+	}
+	return []K{k}
+}
+
+func compact(s []string) []string {
+	slices.Sort(s)
+	return slices.Compact(s)
+}

@@ -1,0 +1,85 @@
+package snapshot
+
+import (
+	"slices"
+
+	"github.com/portolan-mesh/portolan/pkg/mesh"
+)
+
+// Policy is all that the status of a user's object may depend on.
+type Policy struct {
+	// Meta of the object.
+	Meta mesh.Meta
+	// Reports of the keys whose plans were made of the object, by key.
+	Reports []mesh.Report
+	// FleetDefault is whether the object is the fleet default policy, whose
+	// effect the status of every other object shows.
+	FleetDefault bool
+	// Unknown are members of which not every row has been seen yet, by name.
+	Unknown []mesh.ClusterName
+}
+
+// Policy returns the view of a user's object, and whether it exists.
+func (s *Snapshot) Policy(ref mesh.Ref) (Policy, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	p := Policy{Reports: s.by.reportObject.get(ref), Unknown: s.unknown()}
+	switch ref.Kind {
+	case mesh.KindDependency:
+		row, ok := s.dependencies.get(ref)
+		p.Meta = row.Meta
+		return p, ok
+	case mesh.KindWorkloadIdentity:
+		row, ok := s.identities.get(ref)
+		p.Meta = row.Meta
+		return p, ok
+	case mesh.KindTrafficPolicy:
+		row, ok := s.traffic.get(ref)
+		p.Meta, p.FleetDefault = row.Meta, IsFleetDefault(row, s.settings)
+		return p, ok
+	case mesh.KindRoutingPolicy:
+		row, ok := s.routing.get(ref)
+		p.Meta = row.Meta
+		return p, ok
+	}
+	return Policy{}, false
+}
+
+// Report stores what became of the plan of a key and returns whose status that changes.
+func (s *Snapshot) Report(r mesh.Report) Dirty { return s.Put(r) }
+
+// Usage is what others hold of a cluster, and what it holds of ours.
+type Usage struct {
+	// Elsewhere is how many ServiceEntries of other clusters have an endpoint in it.
+	Elsewhere int
+	// Held is how many objects of ours it holds.
+	Held int
+	// Services is how many keys it serves.
+	Services int
+	// Malformed are its workloads whose identity or env cannot be part of a host.
+	Malformed []mesh.Finding
+}
+
+// Usage counts a cluster's part in the fleet.
+func (s *Snapshot) Usage(name mesh.ClusterName) Usage {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	u := Usage{Held: len(s.by.heldCluster.rows[name])}
+	for _, h := range s.by.heldEndpoint.get(name) {
+		if h.Cluster != name && h.Ours {
+			u.Elsewhere++
+		}
+	}
+	keys := map[mesh.ServiceKey]bool{}
+	for _, inst := range s.by.instanceCluster.get(name) {
+		keys[inst.Service] = true
+	}
+	u.Services = len(keys)
+	for ns, findings := range s.malformed {
+		if ns.Cluster == name {
+			u.Malformed = append(u.Malformed, findings...)
+		}
+	}
+	slices.SortFunc(u.Malformed, mesh.Finding.Compare)
+	return u
+}
