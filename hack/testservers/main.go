@@ -1,0 +1,23 @@
+// Command testservers builds kube-apiserver, etcd and kubectl for the tests, if
+// they are not in the user's cache, and prints the folder that they are in.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+
+	"github.com/portolan-mesh/portolan/pkg/testkit/testbin"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	dir, err := testbin.Dir(ctx, os.Stderr)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Println(dir)
+}

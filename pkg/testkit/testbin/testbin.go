@@ -1,0 +1,144 @@
+// Package testbin provides the programs of a real Kubernetes API server. They
+// are built from Go modules (hack/testbin), once a version, into a folder of
+// the user's cache, so that a test needs neither an image nor a download page.
+package testbin
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"time"
+
+	"github.com/portolan-mesh/portolan/pkg/testkit/files"
+)
+
+// AssetsVariable names a folder that holds kube-apiserver and etcd already.
+const AssetsVariable = "KUBEBUILDER_ASSETS"
+
+// tick is how often a build says that it is still at it.
+const tick = 15 * time.Second
+
+// Dir returns the folder that holds kube-apiserver, etcd and kubectl, and
+// builds them if it is not there. Progress of a build goes to w. Processes that
+// call it at once build once. Where KUBEBUILDER_ASSETS is set nothing is built,
+// and kubectl may be missing.
+func Dir(ctx context.Context, w io.Writer) (string, error) {
+	if dir := os.Getenv(AssetsVariable); dir != "" {
+		return dir, complete(dir, "kube-apiserver", "etcd")
+	}
+	root, err := files.Root()
+	if err != nil {
+		return "", err
+	}
+	module := filepath.Join(root, "hack", "testbin")
+	versions, err := read(filepath.Join(module, "go.mod"))
+	if err != nil {
+		return "", err
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(cache, "portolan", "testbin", versions.kubernetes+"-"+versions.etcd)
+	if exists(dir) {
+		return dir, nil
+	}
+	unlock, err := lock(dir + ".lock")
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if exists(dir) {
+		return dir, nil
+	}
+	return dir, build(ctx, w, module, dir, versions)
+}
+
+// versions are those that hack/testbin pins, such as v1.37.2.
+type versions struct{ kubernetes, etcd string }
+
+var (
+	kubernetesLine = regexp.MustCompile(`(?m)^\s*k8s\.io/kubernetes (v1\.\d+\.\S+)`)
+	etcdLine       = regexp.MustCompile(`(?m)^\s*go\.etcd\.io/etcd/server/v3 (v\S+)`)
+	minorVersion   = regexp.MustCompile(`^v(\d+)\.(\d+)\.`)
+)
+
+// read finds the versions in a go.mod.
+func read(mod string) (versions, error) {
+	text, err := os.ReadFile(mod)
+	if err != nil {
+		return versions{}, err
+	}
+	k8s, etcd := kubernetesLine.FindSubmatch(text), etcdLine.FindSubmatch(text)
+	if k8s == nil || etcd == nil {
+		return versions{}, fmt.Errorf("%s requires no k8s.io/kubernetes or no etcd", mod)
+	}
+	return versions{kubernetes: string(k8s[1]), etcd: string(etcd[1])}, nil
+}
+
+// build fills dir, which appears as a whole or not at all.
+func build(ctx context.Context, w io.Writer, module, dir string, v versions) error {
+	work := dir + ".building"
+	if err := os.RemoveAll(work); err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(work) }()
+	_, _ = fmt.Fprintf(w, "Building kube-apiserver and kubectl %s and etcd %s, once, about 5 minutes...\n", v.kubernetes, v.etcd)
+	start := time.Now()
+	if err := compile(ctx, w, module, work, v); err != nil {
+		return fmt.Errorf("build the test servers: %w", err)
+	}
+	if err := os.Rename(work, dir); err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(w, "Built in %s: %s\n", time.Since(start).Round(time.Second), dir)
+	return nil
+}
+
+// compile runs go build into work and says every now and then that it still runs.
+func compile(ctx context.Context, w io.Writer, module, work string, v versions) error {
+	minor := minorVersion.FindStringSubmatch(v.kubernetes)
+	const version = "k8s.io/component-base/version"
+	ldflags := fmt.Sprintf("-s -w -X %[1]s.gitVersion=%[2]s -X %[1]s.gitMajor=%[3]s -X %[1]s.gitMinor=%[4]s",
+		version, v.kubernetes, minor[1], minor[2])
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", ldflags, "-o", work+string(filepath.Separator),
+		"./etcd", "k8s.io/kubernetes/cmd/kube-apiserver", "k8s.io/kubernetes/cmd/kubectl")
+	cmd.Dir, cmd.Stdout, cmd.Stderr = module, w, w
+	// A workspace or flags of the caller's own module would not fit this one.
+	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-buildvcs=false", "CGO_ENABLED=0")
+	start := time.Now()
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-ticker.C:
+			_, _ = fmt.Fprintf(w, "  still building, %s\n", time.Since(start).Round(time.Second))
+		}
+	}
+}
+
+// complete returns an error that names the first program that dir lacks.
+func complete(dir string, programs ...string) error {
+	for _, p := range programs {
+		if _, err := os.Stat(filepath.Join(dir, p)); err != nil {
+			return fmt.Errorf("%s is set but holds no %s: %w", AssetsVariable, p, err)
+		}
+	}
+	return nil
+}
+
+func exists(dir string) bool {
+	_, err := os.Stat(dir)
+	return err == nil
+}
