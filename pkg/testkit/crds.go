@@ -1,12 +1,9 @@
 package testkit
 
 import (
-	"bytes"
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -15,45 +12,98 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/portolan-mesh/portolan/pkg/testkit/files"
+	"github.com/portolan-mesh/portolan/pkg/testkit/crds"
 )
 
-// CRDs is a set of CustomResourceDefinitions.
-type CRDs string
-
-// The sets that InstallCRDs knows.
-const (
-	// PortolanCRDs are our own kinds, from config/crd/bases.
-	PortolanCRDs CRDs = "Portolan"
-	// IstioCRDs are all kinds of Istio, from the module istio.io/api.
-	IstioCRDs CRDs = "Istio"
-	// RolloutCRDs is Argo's Rollout, with no more of a schema than that it is an object.
-	RolloutCRDs CRDs = "Rollout"
-)
-
-//go:embed testdata/rollout-crd.yaml
-var rolloutCRD []byte
+// crdTimeout is how long a server may take to serve a new kind.
+const crdTimeout = 30 * time.Second
 
 // InstallCRDs creates those CRDs of the sets that the server lacks, and returns
 // once it serves all of them.
-func InstallCRDs(ctx context.Context, config *rest.Config, sets ...CRDs) error {
+func InstallCRDs(ctx context.Context, config *rest.Config, sets ...crds.Set) error {
 	client, err := clientset.NewForConfig(config)
 	if err != nil {
 		return err
 	}
-	var names []string
-	for _, set := range sets {
-		crds, err := set.load()
-		if err != nil {
-			return fmt.Errorf("load %s CRDs: %w", set, err)
+	wanted, err := crds.Read(sets...)
+	if err != nil {
+		return err
+	}
+	api := client.ApiextensionsV1().CustomResourceDefinitions()
+	held, err := api.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	has := map[string]bool{}
+	for _, crd := range held.Items {
+		has[crd.Name] = isEstablished(&crd)
+	}
+	for _, crd := range wanted {
+		if has[crd.Name] {
+			continue
 		}
-		for _, crd := range crds {
-			_, err := client.ApiextensionsV1().CustomResourceDefinitions().Create(ctx, crd, metav1.CreateOptions{})
-			if err != nil && !apierrors.IsAlreadyExists(err) {
-				return err
-			}
-			names = append(names, crd.Name)
+		if _, err := api.Create(ctx, crd, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("create CRD %s: %w", crd.Name, err)
 		}
 	}
-	return wait(ctx.Done(), 30*time.Second, func() error { return established(ctx, client, names) })
+	for _, crd := range wanted {
+		if has[crd.Name] {
+			continue
+		}
+		err := wait(ctx.Done(), crdTimeout, func() error {
+			now, err := api.Get(ctx, crd.Name, metav1.GetOptions{})
+			if err == nil && !isEstablished(now) {
+				err = errors.New("not established")
+			}
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("wait for CRD %s: %w", crd.Name, err)
+		}
+	}
+	return nil
+}
+
+// RemoveCRDs deletes the CRDs of the sets with all objects of their kinds, and
+// returns once the server does not serve them any more.
+func RemoveCRDs(ctx context.Context, config *rest.Config, sets ...crds.Set) error {
+	client, err := clientset.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	unwanted, err := crds.Read(sets...)
+	if err != nil {
+		return err
+	}
+	api := client.ApiextensionsV1().CustomResourceDefinitions()
+	for _, crd := range unwanted {
+		if err := api.Delete(ctx, crd.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	for _, crd := range unwanted {
+		err := wait(ctx.Done(), crdTimeout, func() error {
+			_, err := api.Get(ctx, crd.Name, metav1.GetOptions{})
+			if err == nil {
+				return errors.New("still there")
+			}
+			if apierrors.IsNotFound(err) {
+				return nil
+			}
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("wait for the end of CRD %s: %w", crd.Name, err)
+		}
+	}
+	return nil
+}
+
+func isEstablished(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	for _, c := range crd.Status.Conditions {
+		if c.Type == apiextensionsv1.Established {
+			return c.Status == apiextensionsv1.ConditionTrue
+		}
+	}
+	return false
 }
