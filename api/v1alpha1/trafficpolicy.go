@@ -18,6 +18,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.spec.target.identity != '*' || self.metadata.name == 'default'",message="spec.target.identity '*' is for the TrafficPolicy named default in the hub namespace"
 // +kubebuilder:validation:XValidation:rule="self.spec.target.identity != '*' || !has(self.spec.hosts)",message="spec.hosts cannot be set in the fleet default"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.hosts) || (has(self.spec.target.env) && self.spec.target.env != '*')",message="spec.hosts needs spec.target.env, since a host belongs to one env"
 type TrafficPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -2,6 +2,7 @@ package mesh
 
 import (
 	"cmp"
+	"strings"
 
 	"github.com/portolan-mesh/portolan/api/v1alpha1"
 )
@@ -224,6 +225,8 @@ type Held struct {
 	Digest string
 	// Hosts that the object is about, sorted.
 	Hosts []string
+	// ExportTo of the object, as it is written.
+	ExportTo []string
 	// Endpoints are the clusters that a ServiceEntry's endpoints name, sorted.
 	Endpoints []ClusterName
 	// Subsets of a DestinationRule, or those that a VirtualService routes to, sorted.
@@ -238,6 +241,11 @@ type Held struct {
 
 // Key implements Row.
 func (h Held) Key() Ref { return h.Ref }
+
+// Inbound is whether the object is one that a gateway needs, not a client.
+func (h Held) Inbound() bool {
+	return h.Kind == KindGateway || strings.HasPrefix(h.Name, InboundPrefix)
+}
 
 // Instance is one workload, or one set of addresses, that serves a key. It is
 // derived: a Workload with its identity resolved.

@@ -1,0 +1,140 @@
+package diff
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/portolan-mesh/portolan/pkg/mesh"
+)
+
+// Steps of a change. New things come before old ones go: what a gateway needs
+// before those who call through it, and deletes last, the gateway's at the end.
+// DestinationRules come before the ServiceEntry that makes a host known, and a
+// VirtualService after the subsets that it routes to.
+const (
+	stepInbound = iota
+	stepRules
+	stepEntries
+	stepRoutes
+	// stepShrunk is for DestinationRules that lose a subset: no route may name it any more.
+	stepShrunk
+	stepFilters
+	stepDelete
+	stepDeleteInbound
+)
+
+// Writable is whether objects may be written to a cluster now.
+type Writable func(mesh.ClusterName) bool
+
+// Ops compares what a plan wants with what clusters hold of it, and returns the
+// writes that make them equal, in order. Equal objects need none. Clusters that
+// cannot be written to are left out.
+func Ops(desired []mesh.Object, held []mesh.Held, writable Writable) []Op {
+	have := make(map[mesh.Ref]mesh.Held, len(held))
+	for _, h := range held {
+		have[h.Ref] = h
+	}
+	var ops []Op
+	wanted := make(map[mesh.Ref]bool, len(desired))
+	for _, o := range desired {
+		wanted[o.Ref] = true
+		h, exists := have[o.Ref]
+		if !writable(o.Ref.Cluster) || (exists && h.Digest == o.Digest()) {
+			continue
+		}
+		ops = append(ops, apply(o, h, exists)...)
+	}
+	for _, h := range held {
+		if h.Ours && !wanted[h.Ref] && writable(h.Cluster) {
+			ops = append(ops, Op{Action: Delete, Ref: h.Ref, Step: deleteStep(h)})
+		}
+	}
+	slices.SortStableFunc(ops, func(a, b Op) int {
+		if a.Step != b.Step {
+			return a.Step - b.Step
+		}
+		return a.Ref.Compare(b.Ref)
+	})
+	return ops
+}
+
+// apply is the write of one object, or the two writes of a DestinationRule that
+// loses a subset while it gets another.
+func apply(o mesh.Object, h mesh.Held, exists bool) []Op {
+	op := Op{Action: Create, Ref: o.Ref, Object: o, Step: step(o)}
+	if !exists {
+		return []Op{op}
+	}
+	op.Action, op.Editor = Update, h.Editor
+	if o.Ref.Kind != mesh.KindDestinationRule {
+		return []Op{op}
+	}
+	lost := without(h.Subsets, o.Subsets)
+	if len(lost) == 0 {
+		return []Op{op}
+	}
+	op.Step = stepShrunk
+	if len(without(o.Subsets, h.Subsets)) == 0 {
+		return []Op{op}
+	}
+	both := op
+	both.Step, both.Object = stepRules, withSubsets(o, lost)
+	return []Op{both, op}
+}
+
+func step(o mesh.Object) int {
+	switch {
+	case o.Inbound:
+		return stepInbound
+	case o.Ref.Kind == mesh.KindDestinationRule:
+		return stepRules
+	case o.Ref.Kind == mesh.KindServiceEntry:
+		return stepEntries
+	case o.Ref.Kind == mesh.KindVirtualService:
+		return stepRoutes
+	}
+	return stepFilters
+}
+
+// deleteStep puts a VirtualService that goes before a DestinationRule that loses
+// the subsets it routes to; what gateways need goes when nobody calls any more.
+func deleteStep(h mesh.Held) int {
+	switch {
+	case h.Kind == mesh.KindVirtualService:
+		return stepRoutes
+	case h.Inbound():
+		return stepDeleteInbound
+	}
+	return stepDelete
+}
+
+// without lists what of a is not in b.
+func without(a, b []string) []string {
+	var out []string
+	for _, s := range a {
+		if !slices.Contains(b, s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// withSubsets is a DestinationRule with further subsets, which have its own policy.
+func withSubsets(o mesh.Object, names []string) mesh.Object {
+	var spec map[string]any
+	if err := json.Unmarshal(o.Spec, &spec); err != nil {
+		return o
+	}
+	subsets, _ := spec["subsets"].([]any)
+	for _, name := range names {
+		subsets = append(subsets, map[string]any{"name": name})
+	}
+	spec["subsets"] = subsets
+	raw, err := json.Marshal(spec)
+	if err != nil {
+		return o
+	}
+	o.Spec = raw
+	o.Subsets = append(slices.Clone(o.Subsets), names...)
+	return o
+}

@@ -1,0 +1,258 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/portolan-mesh/portolan/api/v1alpha1"
+	"github.com/portolan-mesh/portolan/pkg/mesh"
+	"github.com/portolan-mesh/portolan/pkg/plan/failover"
+)
+
+// reach is how the clients of one cluster reach the service.
+type reach struct {
+	client     mesh.Cluster
+	namespaces []string
+	backends   []backend
+	// order in which the clusters are tried.
+	order []mesh.ClusterName
+	// shares of a weighted policy, empty for others.
+	shares []failover.Share
+	// clients are the identities that call, sorted.
+	clients []string
+	// callers are the Dependencies of these identities, sorted.
+	callers []mesh.Ref
+}
+
+// client plans what the clients of one cluster need: for each host a
+// ServiceEntry, a DestinationRule and, where the policy asks for it, a
+// VirtualService; and the filters of routing policies.
+func (p *planner) client(name mesh.ClusterName) []mesh.Object {
+	r := p.reach(name)
+	if len(r.backends) == 0 || len(p.ports) == 0 {
+		return nil
+	}
+	p.checkBudget(r)
+	var out []mesh.Object
+	var served []string
+	for _, host := range p.hosts {
+		entry := p.entry(r, host)
+		if rival, ok := p.rival(name, host, r.namespaces); ok && !p.holds(entry.Ref) {
+			p.findForeign(rival.Ref)
+			continue
+		}
+		served = append(served, host)
+		out = append(out, entry, p.destination(r, host))
+		if route, ok := p.route(r, host); ok {
+			out = append(out, route)
+		}
+	}
+	return append(out, p.filters(r, served)...)
+}
+
+// reach works out the order of clusters for the clients of one cluster.
+func (p *planner) reach(name mesh.ClusterName) reach {
+	r := reach{client: p.clusters[name], namespaces: p.namespaces(name), backends: p.serving(name)}
+	r.client.Name = name
+	for _, c := range p.clients {
+		if c.Cluster == name {
+			r.clients = append(r.clients, c.Identity)
+		}
+	}
+	slices.Sort(r.clients)
+	r.clients = slices.Compact(r.clients)
+	for _, d := range p.dependencies {
+		if slices.Contains(r.clients, strings.ToLower(string(d.Spec.Source))) {
+			r.callers = append(r.callers, d.Ref)
+		}
+	}
+	var candidates []mesh.Cluster
+	for _, b := range r.backends {
+		candidates = append(candidates, b.cluster)
+	}
+	policy := p.traffic.spec.Failover
+	if policy == nil {
+		policy = &v1alpha1.Failover{}
+	}
+	switch policy.Mode {
+	case v1alpha1.FailoverOrdered:
+		r.order = failover.Ordered(r.client, candidates, policy.Order)
+	case v1alpha1.FailoverWeighted:
+		r.shares = failover.Weighted(r.client, candidates, policy.Weights)
+		fallthrough
+	default:
+		r.order = failover.Locality(r.client, candidates, policy.Regions)
+	}
+	p.checkPlaces(policy)
+	return r
+}
+
+// checkPlaces says which places of a policy serve nothing.
+func (p *planner) checkPlaces(policy *v1alpha1.Failover) {
+	places := slices.Clone(policy.Order)
+	for _, w := range policy.Weights {
+		places = append(places, v1alpha1.Location{Cluster: w.Cluster, Region: w.Region})
+	}
+	about, ok := p.traffic.about()
+	for _, place := range places {
+		serves := slices.ContainsFunc(p.backends, func(b backend) bool { return failover.In(place, b.cluster) })
+		if serves || !ok {
+			continue
+		}
+		p.find(v1alpha1.ReasonPlaceUnknown, about, fmt.Sprintf("%s%s of spec.failover does not serve %s and is left out: correct it, or deploy there", place.Cluster, place.Region, p.v.Key))
+	}
+}
+
+// checkBudget says whether one request can reach the last cluster.
+func (p *planner) checkBudget(r reach) {
+	spec := p.traffic.spec
+	req := failover.Request{Clusters: len(r.order), Connect: p.connectTimeout(), Timeout: spec.Timeout.Value()}
+	if !slices.ContainsFunc(p.ports, port.http) {
+		return // no retries without HTTP, which findHTTPOnly says
+	}
+	if spec.Retries != nil {
+		req.Retries, req.Attempts, req.RetryOn = true, attempts(spec.Retries), retryOn(spec.Retries)
+		req.PerTry = spec.Retries.PerTryTimeout.Value()
+	}
+	for _, why := range failover.Budget(req) {
+		message := fmt.Sprintf("One request from cluster %s may not reach the last of %d clusters that serve %s: %s", r.client.Name, len(r.order), p.v.Key, why)
+		if about, ok := p.traffic.about(); ok {
+			p.find(v1alpha1.ReasonFailoverBudget, about, message)
+			continue
+		}
+		p.tell(v1alpha1.ReasonFailoverBudget, message)
+	}
+}
+
+// entry is the ServiceEntry of a host: one endpoint a cluster.
+func (p *planner) entry(r reach, host string) mesh.Object {
+	spec := &networking.ServiceEntry{
+		Hosts:           []string{host},
+		Location:        networking.ServiceEntry_MESH_INTERNAL,
+		Resolution:      networking.ServiceEntry_STATIC,
+		ExportTo:        r.namespaces,
+		SubjectAltNames: p.subjectAltNames(),
+	}
+	if p.external {
+		spec.Location = networking.ServiceEntry_MESH_EXTERNAL
+	}
+	for _, po := range p.ports {
+		spec.Ports = append(spec.Ports, &networking.ServicePort{Number: uint32(po.number), Name: po.name(), Protocol: string(po.protocol)})
+	}
+	var addresses []string
+	for _, name := range r.order {
+		i := slices.IndexFunc(r.backends, func(b backend) bool { return b.cluster.Name == name })
+		for _, e := range p.endpoints(r, r.backends[i]) {
+			spec.Endpoints = append(spec.Endpoints, e)
+			addresses = append(addresses, e.Address)
+		}
+	}
+	if !allIPs(addresses) {
+		spec.Resolution = networking.ServiceEntry_DNS
+	}
+	slices.SortStableFunc(spec.Endpoints, func(a, b *networking.WorkloadEntry) int {
+		return strings.Compare(a.Labels[mesh.LabelCluster], b.Labels[mesh.LabelCluster])
+	})
+	reason := fmt.Sprintf("Clients of %s: %s", p.v.Key, nameClients(r.clients))
+	o := p.object(mesh.Ref{Cluster: r.client.Name, Kind: mesh.KindServiceEntry, Namespace: p.settings.SyncNamespace, Name: mesh.ObjectName("", host)},
+		spec, reason, mergeRefs(r.callers, p.traffic.refs()))
+	return p.withContributors(o)
+}
+
+// nameClients lists identities, at most 20 and then how many more.
+func nameClients(clients []string) string {
+	if len(clients) <= maxNamed {
+		return strings.Join(clients, ", ")
+	}
+	return fmt.Sprintf("%s, %d more", strings.Join(clients[:maxNamed], ", "), len(clients)-maxNamed)
+}
+
+func mergeRefs(a, b []mesh.Ref) []mesh.Ref {
+	out := slices.Concat(a, b)
+	slices.SortFunc(out, mesh.Ref.Compare)
+	return slices.Compact(out)
+}
+
+// endpoints is how a client reaches one backend: by its own addresses within
+// the cluster, through its gateway from any other.
+func (p *planner) endpoints(r reach, b backend) []*networking.WorkloadEntry {
+	labels := p.endpointLabels(r, b.cluster)
+	var out []*networking.WorkloadEntry
+	if b.cluster.Name == r.client.Name || p.external {
+		for _, a := range b.addresses {
+			out = append(out, &networking.WorkloadEntry{Address: a, Ports: p.localPorts(b), Locality: b.cluster.Locality.String(), Labels: labels})
+		}
+		return out
+	}
+	for _, g := range b.cluster.Gateways {
+		ports := map[string]uint32{}
+		for _, po := range p.ports {
+			ports[po.name()] = uint32(g.Port)
+		}
+		out = append(out, &networking.WorkloadEntry{Address: g.Address, Ports: ports, Locality: b.cluster.Locality.String(), Labels: labels})
+	}
+	return out
+}
+
+// localPorts maps the host's ports to those at a backend's own addresses.
+func (p *planner) localPorts(b backend) map[string]uint32 {
+	ports := map[string]uint32{}
+	for _, po := range p.ports {
+		for _, bp := range b.ports {
+			if bp.number == po.number {
+				ports[po.name()] = uint32(bp.target)
+			}
+		}
+	}
+	return ports
+}
+
+// endpointLabels name an endpoint's cluster and network and carry its rank in each order.
+func (p *planner) endpointLabels(r reach, c mesh.Cluster) map[string]string {
+	labels := map[string]string{mesh.LabelCluster: c.Name.String()}
+	if c.Network != "" {
+		labels[mesh.LabelNetwork] = c.Network
+	}
+	mark := func(set string, order []mesh.ClusterName) {
+		for _, k := range failover.Keys(set, slices.Index(order, c.Name), len(order)) {
+			labels[k] = "y"
+		}
+	}
+	mark("", r.order)
+	for i, s := range r.shares {
+		mark(setName(i), s.Order)
+	}
+	return labels
+}
+
+// setName tells the rank labels of one share from another's.
+func setName(i int) string { return fmt.Sprintf("w%d", i) }
+
+// subjectAltNames are the identities that a client accepts of a server: those
+// of every instance, or none where an instance states none.
+func (p *planner) subjectAltNames() []string {
+	if p.external {
+		return nil
+	}
+	var out []string
+	for _, inst := range p.instances {
+		if inst.External {
+			continue
+		}
+		if len(inst.ServiceAccounts) == 0 {
+			return nil
+		}
+		domain := p.clusters[inst.Cluster].TrustDomain
+		if domain == "" {
+			domain = p.settings.TrustDomain
+		}
+		for _, sa := range inst.ServiceAccounts {
+			out = append(out, fmt.Sprintf("spiffe://%s/ns/%s/sa/%s", domain, inst.Namespace, sa))
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}

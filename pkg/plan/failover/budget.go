@@ -1,0 +1,73 @@
+package failover
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// triesPerRank is how many tries of a request go to one rank before
+// retryRemoteLocalities turns to the next (update_frequency 2, docs/failover.md).
+const triesPerRank = 2
+
+// Request is what decides how far one request gets.
+type Request struct {
+	// Clusters that serve the host.
+	Clusters int
+	// Retries is whether a policy states retries at all.
+	Retries bool
+	// Attempts after the first try.
+	Attempts int
+	// PerTry bounds one try once connected, zero if only Timeout does.
+	PerTry time.Duration
+	// Connect bounds connecting.
+	Connect time.Duration
+	// Timeout bounds the request, zero if nothing does.
+	Timeout time.Duration
+	// RetryOn are Envoy's retry conditions.
+	RetryOn []string
+}
+
+// Budget says what keeps one request from reaching the last cluster while all
+// others are dead, with values that would do; empty if nothing does.
+func Budget(r Request) []string {
+	if r.Clusters < 2 {
+		return nil
+	}
+	need := triesPerRank * (r.Clusters - 1)
+	if !r.Retries {
+		return []string{fmt.Sprintf("no retries are set, so requests fail until a dead cluster is ejected: set retries.attempts to at least %d", need)}
+	}
+	var out []string
+	if r.Attempts < need {
+		reach := r.Attempts/triesPerRank + 1
+		out = append(out, fmt.Sprintf("%d attempts reach %d of %d clusters: set retries.attempts to at least %d", r.Attempts, reach, r.Clusters, need))
+	}
+	if !retriesResets(r.RetryOn) {
+		out = append(out, "a gateway accepts connections for dead services, which the client sees as a reset: add reset-before-request or reset to retries.retryOn")
+	}
+	return append(out, r.time(need)...)
+}
+
+// time says whether the tries that are needed fit the time-out.
+func (r Request) time(need int) []string {
+	if r.Timeout == 0 {
+		return nil
+	}
+	if r.PerTry == 0 {
+		return []string{"a try that hangs uses up the whole time-out: set retries.perTryTimeout"}
+	}
+	worst := time.Duration(need)*max(r.PerTry, r.Connect) + r.PerTry
+	if r.Timeout >= worst {
+		return nil
+	}
+	return []string{fmt.Sprintf("%d tries of %s do not fit in %s: set timeout to at least %s", need+1, max(r.PerTry, r.Connect), r.Timeout, worst)}
+}
+
+// retriesResets is whether a reset of the connection is tried again.
+func retriesResets(on []string) bool {
+	return slices.ContainsFunc(on, func(c string) bool {
+		return strings.HasPrefix(c, "reset") || c == "5xx"
+	})
+}

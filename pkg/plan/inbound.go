@@ -1,0 +1,103 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/portolan-mesh/portolan/pkg/mesh"
+)
+
+// gatewayPort is where east-west gateways take the mesh's mutual TLS.
+const gatewayPort = 15443
+
+// labelTLSMode tells a gateway that passes TLS through that an endpoint ends Istio's own.
+const labelTLSMode = "security.istio.io/tlsMode"
+
+// inboundName is the name of the objects by which a gateway lets the service in.
+func (p *planner) inboundName() string {
+	return mesh.ObjectName(mesh.InboundPrefix, p.v.Key.Host(p.settings.Suffix))
+}
+
+// inbound plans what the gateways of serving clusters need to let clients of
+// other clusters in. Only the local Service is an endpoint there, and only the
+// gateway sees it: a gateway that knew of other clusters could send a request
+// back to where it came from, without end (docs/adr/0005-loop-free-gateway.md).
+func (p *planner) inbound() []mesh.Object {
+	if p.external || len(p.ports) == 0 {
+		return nil
+	}
+	var out []mesh.Object
+	for _, b := range p.backends {
+		if !p.calledFromElsewhere(b.cluster.Name) || len(b.cluster.Gateways) == 0 {
+			continue
+		}
+		for _, ns := range gatewayNamespaces(b.cluster) {
+			out = append(out, p.inboundEntry(b, ns))
+			if len(p.hosts) > 1 {
+				out = append(out, p.aliasGateway(b, ns))
+			}
+		}
+	}
+	return out
+}
+
+// calledFromElsewhere is whether any client runs in another cluster.
+func (p *planner) calledFromElsewhere(c mesh.ClusterName) bool {
+	return slices.ContainsFunc(p.clients, func(client mesh.Client) bool { return client.Cluster != c })
+}
+
+// gatewayNamespaces are those of a cluster's gateway pods.
+func gatewayNamespaces(c mesh.Cluster) []string {
+	if len(c.GatewayNamespaces) == 0 {
+		return []string{"istio-system"}
+	}
+	return c.GatewayNamespaces
+}
+
+func (p *planner) inboundEntry(b backend, namespace string) mesh.Object {
+	spec := &networking.ServiceEntry{
+		Hosts:      p.hosts,
+		Location:   networking.ServiceEntry_MESH_INTERNAL,
+		Resolution: networking.ServiceEntry_STATIC,
+		ExportTo:   []string{"."},
+	}
+	for _, po := range p.ports {
+		spec.Ports = append(spec.Ports, &networking.ServicePort{Number: uint32(po.number), Name: po.name(), Protocol: string(po.protocol)})
+	}
+	for _, a := range b.addresses {
+		spec.Endpoints = append(spec.Endpoints, &networking.WorkloadEntry{
+			Address: a, Ports: p.localPorts(b),
+			Labels: map[string]string{labelTLSMode: "istio", mesh.LabelCluster: string(b.cluster.Name)},
+		})
+	}
+	if !allIPs(b.addresses) {
+		spec.Resolution = networking.ServiceEntry_DNS
+	}
+	o := p.object(mesh.Ref{Cluster: b.cluster.Name, Kind: mesh.KindServiceEntry, Namespace: namespace, Name: p.inboundName()},
+		spec, fmt.Sprintf("The gateway lets clients of other clusters in to %s", p.v.Key), p.traffic.refs())
+	o.Inbound = true
+	return p.withContributors(o)
+}
+
+// aliasGateway opens the gateway for the aliases. They are named exactly, so
+// that nothing else under a company's suffix can be called through it.
+func (p *planner) aliasGateway(b backend, namespace string) mesh.Object {
+	o := p.object(mesh.Ref{Cluster: b.cluster.Name, Kind: mesh.KindGateway, Namespace: namespace, Name: p.inboundName()},
+		passthrough(p.settings, p.hosts[1:]), fmt.Sprintf("The gateway knows the aliases of %s", p.v.Key), p.traffic.refs())
+	o.Inbound = true
+	return o
+}
+
+// passthrough is a Gateway that routes mutual TLS by its server name without ending it.
+func passthrough(s mesh.Settings, hosts []string) *networking.Gateway {
+	return &networking.Gateway{
+		Selector: s.GatewayLabels,
+		Servers: []*networking.Server{{
+			Port:  &networking.Port{Number: gatewayPort, Name: "tls", Protocol: "TLS"},
+			Tls:   &networking.ServerTLSSettings{Mode: networking.ServerTLSSettings_AUTO_PASSTHROUGH},
+			Hosts: hosts,
+		}},
+	}
+}

@@ -1,0 +1,139 @@
+// Package plan decides which Istio objects each cluster gets. A plan is a pure
+// function of the rows under one key: equal input gives equal bytes.
+package plan
+
+import (
+	"slices"
+
+	"github.com/portolan-mesh/portolan/pkg/mesh"
+	"github.com/portolan-mesh/portolan/pkg/snapshot"
+)
+
+// Result is what a plan comes to.
+type Result struct {
+	// Objects that the clusters shall hold, sorted by reference.
+	Objects []mesh.Object
+	// Findings about the input, sorted.
+	Findings []mesh.Finding
+	// Sources are the users' objects that the plan was made of, sorted.
+	Sources []mesh.Ref
+	// Keep says that the input is not complete: what clusters hold stays as it is.
+	Keep bool
+}
+
+// Service plans one service: what its clients' clusters hold to reach it, and
+// what the clusters that serve it hold to let them in.
+func Service(v snapshot.Service) Result {
+	p := newPlanner(v)
+	p.accept()
+	if waiting := p.waitsFor(); len(waiting) > 0 {
+		p.findWaiting(waiting)
+		return p.result(nil, true)
+	}
+	p.findBackends()
+	p.findPorts()
+	var objects []mesh.Object
+	objects = append(objects, p.inbound()...)
+	for _, c := range p.clientClusters() {
+		objects = append(objects, p.client(c)...)
+	}
+	p.findUnserved()
+	return p.result(p.withoutForeign(objects), false)
+}
+
+// planner holds what the steps of one plan have found out.
+type planner struct {
+	v        snapshot.Service
+	settings mesh.Settings
+	clusters map[mesh.ClusterName]mesh.Cluster
+	findings []mesh.Finding
+
+	// Set by accept.
+	traffic      effective
+	routing      []mesh.RoutingPolicy
+	dependencies []mesh.Dependency
+	instances    []mesh.Instance
+	clients      []mesh.Client
+	hosts        []string
+
+	// Set by findBackends and findPorts.
+	backends []backend
+	external bool
+	ports    []port
+}
+
+func newPlanner(v snapshot.Service) *planner {
+	p := &planner{v: v, settings: v.Settings, clusters: map[mesh.ClusterName]mesh.Cluster{}}
+	for _, c := range v.Clusters {
+		p.clusters[c.Name] = c
+	}
+	return p
+}
+
+// known is whether every row of a cluster has been seen. Rows of others are
+// left out: half a cluster must not be taken for a whole one.
+func (p *planner) known(c mesh.ClusterName) bool { return !slices.Contains(p.v.Unknown, c) }
+
+// find adds a finding about an object.
+func (p *planner) find(reason string, about mesh.Ref, message string) {
+	p.findings = append(p.findings, mesh.Finding{Reason: reason, Object: about, Message: message})
+}
+
+// tell adds a finding about the service itself to every Dependency on it.
+func (p *planner) tell(reason, message string) {
+	for _, d := range p.dependencies {
+		p.find(reason, d.Ref, message)
+	}
+}
+
+// result sorts what was found.
+func (p *planner) result(objects []mesh.Object, keep bool) Result {
+	slices.SortFunc(objects, func(a, b mesh.Object) int { return a.Ref.Compare(b.Ref) })
+	return Result{Objects: objects, Findings: mesh.SortFindings(p.findings), Sources: p.sources(), Keep: keep}
+}
+
+// sources lists the users' objects that the plan was made of. The fleet default
+// is left out: it is a source of everything, and its status says so.
+func (p *planner) sources() []mesh.Ref {
+	var out []mesh.Ref
+	for _, t := range p.traffic.policies {
+		out = append(out, t.Ref)
+	}
+	for _, r := range p.routing {
+		out = append(out, r.Ref)
+	}
+	for _, d := range p.dependencies {
+		out = append(out, d.Ref)
+	}
+	for _, i := range p.instances {
+		if i.Identity != (mesh.Ref{}) {
+			out = append(out, i.Identity)
+		}
+	}
+	slices.SortFunc(out, mesh.Ref.Compare)
+	return slices.Compact(out)
+}
+
+// clientClusters lists the clusters that get a client's objects.
+func (p *planner) clientClusters() []mesh.ClusterName {
+	var out []mesh.ClusterName
+	for _, c := range p.clients {
+		if p.clusters[c.Cluster].State != mesh.ClusterCleaning {
+			out = append(out, c.Cluster)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// namespaces lists those of the clients in a cluster.
+func (p *planner) namespaces(c mesh.ClusterName) []string {
+	var out []string
+	for _, client := range p.clients {
+		if client.Cluster == c {
+			out = append(out, client.Name)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
