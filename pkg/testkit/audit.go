@@ -27,7 +27,7 @@ type Audited struct {
 	// Agent is the user agent.
 	Agent string
 	// Verb is get, list, watch, create, update, patch, delete or deletecollection.
-	Verb string
+	Verb                                          string
 	Group, Resource, Subresource, Namespace, Name string
 	// Code of the answer.
 	Code int

@@ -14,7 +14,7 @@ import (
 // Request is a kind of request that an API server counts.
 type Request struct {
 	// Verb as the server's metrics have it: GET, LIST, WATCH, POST, PUT, PATCH, APPLY, DELETE, DELETECOLLECTION.
-	Verb string
+	Verb                         string
 	Group, Resource, Subresource string
 }
 

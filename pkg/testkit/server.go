@@ -80,7 +80,10 @@ func StartServer(ctx context.Context, o Options) (*Server, error) {
 	if s.secrets, err = newSecrets(o.Dir); err != nil {
 		return nil, err
 	}
-	return s, s.startAnywhere(ctx)
+	if err := s.startAnywhere(ctx); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // startAnywhere picks free ports and starts. Another process may take a port
@@ -143,8 +146,12 @@ func (s *Server) start(program string, args []string) (*process, error) {
 	return start(command{path: filepath.Join(s.programs, program), args: args, dir: s.Dir, detach: s.options.Detach})
 }
 
-// Stop ends the server and waits until both of its processes are gone. It may be called twice.
+// Stop ends the server and waits until both of its processes are gone. It may be
+// called twice, and on nil.
 func (s *Server) Stop() {
+	if s == nil {
+		return
+	}
 	// The API server would wait for its watches; nothing in it is worth that.
 	s.api.kill()
 	s.etcd.stop()
