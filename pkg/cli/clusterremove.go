@@ -1,0 +1,233 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/portolan-mesh/portolan/api/v1alpha1"
+	"github.com/portolan-mesh/portolan/pkg/config"
+)
+
+// removeOptions are the flags of cluster remove.
+type removeOptions struct {
+	hubFlags
+	name    string
+	force   bool
+	yes     bool
+	timeout time.Duration
+}
+
+func (a *app) clusterRemove() *cobra.Command {
+	var o removeOptions
+	cmd := &cobra.Command{
+		Use:     "remove NAME",
+		Aliases: []string{"rm"},
+		Short:   "Take a cluster out of the fleet and clean it",
+		Long: `Take a cluster out of the fleet: print what goes, ask, delete its kubeconfig and
+wait. The manager then withdraws the cluster's endpoints from every other
+cluster, deletes what it wrote in the cluster itself, and lets go of the
+kubeconfig last. --force does not wait for a cluster that cannot be reached.
+
+What cluster add made in the member stays: to delete it, which revokes the
+token, run kubectl delete -k config/member there.`,
+		Args: exactly("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.name = args[0]
+			removal, err := a.newRemoval(o)
+			if err != nil {
+				return err
+			}
+			return removal.run(cmd.Context())
+		},
+	}
+	o.hubFlags.register(cmd.Flags())
+	flags := cmd.Flags()
+	flags.BoolVar(&o.force, "force", false, "do not wait for the cluster where it cannot be reached")
+	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long to wait until the cluster is gone")
+	return cmd
+}
+
+// removal is one cluster on its way out of the fleet.
+type removal struct {
+	*app
+	options removeOptions
+	config  config.Config
+	hub     *connection
+}
+
+// removeResult is what cluster remove prints.
+type removeResult struct {
+	Name string `json:"name"`
+	// Held is what went, as it was counted before.
+	Held []holding `json:"held"`
+}
+
+func (a *app) newRemoval(o removeOptions) (*removal, error) {
+	c, err := o.load()
+	if err != nil {
+		return nil, err
+	}
+	hub, err := o.open()
+	return &removal{app: a, options: o, config: c, hub: hub}, err
+}
+
+func (r *removal) run(ctx context.Context) error {
+	all, err := r.hub.registrations(ctx, r.config.Clusters)
+	if err != nil {
+		return err
+	}
+	var own []registration
+	for _, reg := range all {
+		if reg.cluster == r.options.name {
+			own = append(own, reg)
+		}
+	}
+	status, known, err := r.status(ctx)
+	if err != nil {
+		return err
+	}
+	if len(own) == 0 && !known {
+		return r.fail("there is no cluster of this name", r.program()+" cluster list")
+	}
+	held := inventory(ctx, r.options.name, all, r.config.Clusters.Allow)
+	r.say("Removing cluster %s takes away:", r.options.name)
+	printInventory(r.Err, held)
+	if err := r.confirm(); err != nil {
+		return err
+	}
+	if err := r.start(ctx, own, known); err != nil {
+		return err
+	}
+	if err := r.await(ctx, own, status); err != nil {
+		return err
+	}
+	return r.print(removeResult{Name: r.options.name, Held: held}, func(w io.Writer) {
+		_, _ = fmt.Fprintf(w, "cluster %s removed\n", r.options.name)
+	})
+}
+
+// fail is an error about the cluster that is removed.
+func (r *removal) fail(cause, next string) error {
+	return &Error{Cause: cause, Object: v1alpha1.KindMeshCluster + " " + r.options.name, Cluster: r.options.name, Next: next}
+}
+
+// confirm asks whether to go on.
+func (r *removal) confirm() error {
+	if r.options.yes {
+		return nil
+	}
+	_, _ = fmt.Fprintf(r.Err, "Remove cluster %s? [y/N] ", r.options.name)
+	answer, err := bufio.NewReader(r.In).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return nil
+	}
+	return r.fail("not removed, since nobody said yes", "answer y, or use --yes")
+}
+
+// start says how the cluster shall leave and deletes its kubeconfig.
+func (r *removal) start(ctx context.Context, own []registration, known bool) error {
+	if r.options.force && known {
+		cluster := &v1alpha1.MeshCluster{ObjectMeta: metav1.ObjectMeta{Name: r.options.name}}
+		patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"removal":"`+string(v1alpha1.RemovalForce)+`"}}`))
+		if err := r.hub.Patch(ctx, cluster, patch, client.FieldOwner(fieldManager)); err != nil {
+			return r.hub.fail(v1alpha1.KindMeshCluster+" "+r.options.name, client.IgnoreNotFound(err))
+		}
+	}
+	for _, reg := range own {
+		if err := r.hub.delete(ctx, reg); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// await waits until the cluster is gone and says whenever something changes.
+func (r *removal) await(ctx context.Context, own []registration, last string) error {
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, r.options.timeout, true, func(ctx context.Context) (bool, error) {
+		for _, reg := range own {
+			there, err := r.hub.registered(ctx, reg)
+			if err != nil {
+				return false, err
+			}
+			if there {
+				return false, r.progress(ctx, &last)
+			}
+		}
+		if err := r.progress(ctx, &last); err != nil {
+			return false, err
+		}
+		return r.gone(ctx)
+	})
+	if wait.Interrupted(err) && ctx.Err() == nil {
+		next := "look at the manager's log: " + r.hub.kubectl("-n "+r.config.Clusters.Namespace+" logs deployment/portolan-manager")
+		if !r.options.force {
+			next = "wait again, or, where the cluster is dead: " + r.program() + " cluster remove " + r.options.name + " --force"
+		}
+		e := r.fail(fmt.Sprintf("still there after %s: %s", r.options.timeout, last), next).(*Error)
+		e.Err = fmt.Errorf("%w: %w", ErrTimeout, err)
+		return e
+	}
+	return r.hub.fail(v1alpha1.KindMeshCluster+" "+r.options.name, err)
+}
+
+// progress says what the manager says of the cluster, once.
+func (r *removal) progress(ctx context.Context, last *string) error {
+	now, known, err := r.status(ctx)
+	if err == nil && known && now != *last {
+		*last = now
+		r.say("  %s", now)
+	}
+	return err
+}
+
+// status is the reason and message of the cluster's Ready condition, and whether there is a MeshCluster.
+func (r *removal) status(ctx context.Context) (string, bool, error) {
+	c, known, err := r.meshCluster(ctx)
+	if err != nil || !known {
+		return "the manager has not seen it", known, err
+	}
+	ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionReady)
+	if ready == nil {
+		return "the manager has not seen it", true, nil
+	}
+	return ready.Reason + ": " + ready.Message, true, nil
+}
+
+// gone is whether the manager has let go of the cluster. A MeshCluster that
+// someone wrote beforehand is deleted then, since the person asked for that.
+func (r *removal) gone(ctx context.Context) (bool, error) {
+	c, known, err := r.meshCluster(ctx)
+	if err != nil || !known {
+		return err == nil, err
+	}
+	ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionReady)
+	if ready != nil && ready.Reason == v1alpha1.ReasonKubeconfigMissing {
+		return false, client.IgnoreNotFound(r.hub.Delete(ctx, &c))
+	}
+	return false, nil
+}
+
+func (r *removal) meshCluster(ctx context.Context) (v1alpha1.MeshCluster, bool, error) {
+	var c v1alpha1.MeshCluster
+	err := r.hub.Get(ctx, client.ObjectKey{Name: r.options.name}, &c)
+	if client.IgnoreNotFound(err) != nil {
+		return c, false, r.hub.fail(v1alpha1.KindMeshCluster+" "+r.options.name, err)
+	}
+	return c, err == nil, nil
+}

@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/portolan-mesh/portolan/pkg/config"
+)
+
+// ManagerOptions are the flags of the manager command.
+type ManagerOptions struct {
+	// Config is the file of --config, or the defaults without one.
+	Config config.Config
+	// Kubeconfig of the hub. Empty means the Pod's ServiceAccount, or kubectl's where there is none.
+	Kubeconfig string
+	// LogLevel is 0 for changes of state and 1 or more for details.
+	LogLevel int
+	// LogFormat is LogText or LogJSON.
+	LogFormat LogFormat
+}
+
+// LogFormat is how a log line is written.
+type LogFormat string
+
+// The log formats.
+const (
+	LogText LogFormat = "text"
+	LogJSON LogFormat = "json"
+)
+
+func (a *app) manager() *cobra.Command {
+	var file string
+	o := ManagerOptions{LogFormat: LogJSON}
+	cmd := &cobra.Command{
+		Use:   "manager",
+		Short: "Run the operator",
+		Long: `Run the operator in the foreground until it is told to stop. Everything but
+what depends on the machine is in one file: docs/configuration.md.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var err error
+			if o.Config, err = loadConfig(file); err != nil {
+				return err
+			}
+			if o.LogLevel < 0 || o.LogLevel > 9 {
+				return usage(cmd, "--log-level must be from 0 to 9")
+			}
+			if o.LogFormat != LogText && o.LogFormat != LogJSON {
+				return usage(cmd, "--log-format must be text or json")
+			}
+			return a.RunManager(cmd.Context(), o)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&file, "config", "", "file of kind ManagerConfig (default: its defaults)")
+	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig of the hub (default: the Pod's ServiceAccount, else kubectl's)")
+	flags.IntVar(&o.LogLevel, "log-level", 0, "0 for changes of state, 1 and more for details")
+	flags.StringVar((*string)(&o.LogFormat), "log-format", string(o.LogFormat), "text or json")
+	return cmd
+}
+
+// loadConfig reads a configuration, or returns the defaults where no file is named.
+func loadConfig(file string) (config.Config, error) {
+	if file == "" {
+		return config.Default(), nil
+	}
+	c, err := config.Load(file)
+	if err != nil {
+		return c, &Error{Cause: err.Error(), Object: "file " + file, Next: "correct the fields that are named; docs/configuration.md has all of them", Err: err}
+	}
+	return c, nil
+}
