@@ -1,0 +1,139 @@
+// Package schema checks objects against CRDs as an API server would, without
+// one: schema, CEL rules, lists that are sets or maps, metadata, and unknown
+// fields refused.
+package schema
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	metavalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+
+	"github.com/portolan-mesh/portolan/pkg/testkit/crds"
+)
+
+// Schemas are those of a set of CRDs, every version of them. Goroutines may share one.
+type Schemas struct {
+	kinds map[schema.GroupVersionKind]func() (*kind, error)
+}
+
+// kind is one version of one CRD.
+type kind struct {
+	namespaced bool
+	structural *structuralschema.Structural
+	fields     validation.SchemaValidator
+	rules      *cel.Validator
+}
+
+// Load reads the CRDs of the sets.
+func Load(sets ...crds.Set) (*Schemas, error) {
+	all, err := crds.Read(sets...)
+	if err != nil {
+		return nil, err
+	}
+	s := &Schemas{kinds: map[schema.GroupVersionKind]func() (*kind, error){}}
+	for _, crd := range all {
+		internal := &apiextensions.CustomResourceDefinition{}
+		if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(crd, internal, nil); err != nil {
+			return nil, fmt.Errorf("convert CRD %s: %w", crd.Name, err)
+		}
+		for _, version := range crd.Spec.Versions {
+			gvk := schema.GroupVersionKind{Group: crd.Spec.Group, Version: version.Name, Kind: crd.Spec.Names.Kind}
+			// Rules take a while to compile, and a test needs few of Istio's kinds.
+			s.kinds[gvk] = sync.OnceValues(func() (*kind, error) { return compile(internal, gvk.Version) })
+		}
+	}
+	return s, nil
+}
+
+// compile prepares one version. The API server keeps a schema that all versions
+// share apart from theirs, hence the lookup.
+func compile(crd *apiextensions.CustomResourceDefinition, version string) (*kind, error) {
+	schema, err := apiextensions.GetSchemaForVersion(crd, version)
+	if err != nil {
+		return nil, err
+	}
+	if schema == nil || schema.OpenAPIV3Schema == nil {
+		return nil, fmt.Errorf("CRD %s has no schema for %s", crd.Name, version)
+	}
+	structural, err := structuralschema.NewStructural(schema.OpenAPIV3Schema)
+	if err != nil {
+		return nil, err
+	}
+	fields, _, err := validation.NewSchemaValidator(schema.OpenAPIV3Schema)
+	if err != nil {
+		return nil, err
+	}
+	return &kind{
+		namespaced: crd.Spec.Scope == apiextensions.NamespaceScoped,
+		structural: structural,
+		fields:     fields,
+		rules:      cel.NewValidator(structural, true, celconfig.PerCallLimit),
+	}, nil
+}
+
+// Validate returns all reasons for which an API server would refuse to create
+// the object, nil if there are none. The object is not changed.
+func (s *Schemas) Validate(o *unstructured.Unstructured) error {
+	load, ok := s.kinds[o.GroupVersionKind()]
+	if !ok {
+		return fmt.Errorf("no CRD for %s", o.GroupVersionKind())
+	}
+	k, err := load()
+	if err != nil {
+		return err
+	}
+	if o, err = decoded(o); err != nil {
+		return err
+	}
+	return errors.Join(k.unknown(o), k.invalid(o).ToAggregate())
+}
+
+// decoded is a copy with numbers as a server decodes them: whole ones are int64.
+func decoded(o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	text, err := o.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	copied := &unstructured.Unstructured{}
+	return copied, copied.UnmarshalJSON(text)
+}
+
+// unknown is an error for every field that the schema does not have.
+func (k *kind) unknown(o *unstructured.Unstructured) error {
+	options := structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}
+	var errs []error
+	for _, path := range pruning.PruneWithOptions(o.DeepCopy().Object, k.structural, true, options) {
+		errs = append(errs, fmt.Errorf("unknown field %q", path))
+	}
+	return errors.Join(errs...)
+}
+
+// invalid is what the schema says against values, in the API server's order.
+func (k *kind) invalid(o *unstructured.Unstructured) field.ErrorList {
+	ctx := context.Background()
+	errs := metavalidation.ValidateObjectMetaAccessor(o, k.namespaced, metavalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
+	errs = append(errs, validation.ValidateCustomResource(nil, o.Object, k.fields)...)
+	errs = append(errs, objectmeta.Validate(ctx, nil, o.Object, k.structural, false)...)
+	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, k.structural, o.Object)...)
+	if k.rules == nil || len(errs) > 0 {
+		// Rules may rely on types, so the server does not evaluate them on what has the wrong ones.
+		return errs
+	}
+	ruled, _ := k.rules.Validate(ctx, nil, k.structural, o.Object, nil, celconfig.RuntimeCELCostBudget)
+	return append(errs, ruled...)
+}
