@@ -1,0 +1,232 @@
+package fleet
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+
+	"github.com/portolan-mesh/portolan/pkg/mesh"
+)
+
+// link is one connection to one cluster with one set of credentials. It ends
+// with the context of run; new credentials are a new link.
+type link struct {
+	name mesh.ClusterName
+	// id is equal for equal credentials.
+	id        [sha256.Size]byte
+	options   *Options
+	directory *directory
+	log       logr.Logger
+
+	transport *transport
+	clients   clients
+	gate      *gate
+	health    *health
+	// changed learns that facts are new.
+	changed func()
+	// doubt asks for a probe, recheck for a survey, now.
+	doubt, recheck chan struct{}
+
+	mu    sync.Mutex // guards all below
+	facts facts
+	// failing counts how often in a row a request of a kind and verb failed.
+	failing map[request]int
+	// suspects are kinds that were refused or not found: they are asked for again.
+	suspects map[mesh.Kind]bool
+	// verified is when the cluster last proved to be the one that it was.
+	verified time.Time
+}
+
+// request is what a reflector asks for.
+type request struct {
+	kind mesh.Kind
+	verb string
+}
+
+// newLink returns a link by cfg which does nothing until it runs.
+func newLink(m *member, id [sha256.Size]byte, cfg *rest.Config) (*link, error) {
+	o := m.options
+	cfg = rest.CopyConfig(cfg)
+	cfg.UserAgent = o.UserAgent
+	t, err := newTransport(cfg, o.Timeout)
+	if err != nil {
+		return nil, ErrCertificate
+	}
+	wrapped, err := rest.HTTPWrappersForConfig(cfg, t)
+	if err != nil {
+		return nil, ErrMalformed
+	}
+	c, err := newClients(cfg, &http.Client{Transport: wrapped})
+	if err != nil {
+		return nil, ErrServer
+	}
+	return &link{
+		name: m.name, id: id, options: o, directory: m.directory, log: m.log,
+		transport: t, clients: c, gate: newGate(o.Sink, m.name), health: newHealth(), changed: m.poke,
+		doubt: make(chan struct{}, 1), recheck: make(chan struct{}, 1),
+		facts:   facts{expires: expiry(cfg)},
+		failing: map[request]int{}, suspects: map[mesh.Kind]bool{},
+	}, nil
+}
+
+// run connects, then watches until ctx ends. On return nothing of the link is left.
+func (l *link) run(ctx context.Context) {
+	defer l.close(ctx)
+	if !l.connect(ctx) {
+		return
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() { l.probe(ctx) })
+	l.survey(ctx)
+}
+
+// close lets the writes that are under way end and closes every socket.
+func (l *link) close(ctx context.Context) {
+	l.gate.shut()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
+	defer cancel()
+	l.transport.close(ctx)
+}
+
+// connect tries until the cluster has proved to be there, to take the
+// credentials and to be no other's. It is false if ctx ended first.
+func (l *link) connect(ctx context.Context) bool {
+	delays := wait.Backoff{Duration: l.options.RetryDelay, Factor: 2, Jitter: 0.2, Steps: 10, Cap: l.options.Recheck}
+	for {
+		err := l.greet(ctx)
+		if ctx.Err() != nil {
+			return false
+		}
+		l.update(func(f *facts) {
+			f.connected, f.problem = err == nil, Problem{}
+			if err != nil {
+				f.failed, f.problem = true, problemOf(err)
+			}
+		})
+		if err == nil {
+			return true
+		}
+		if !sleep(ctx, delays.Step()) {
+			return false
+		}
+	}
+}
+
+// greet asks for the version and the identity of the cluster.
+func (l *link) greet(ctx context.Context) error {
+	version, err := l.version(ctx)
+	if err != nil {
+		return err
+	}
+	uid, err := l.identity(ctx)
+	if err != nil && !apierrors.IsForbidden(err) {
+		return err
+	}
+	if !l.directory.claim(l.name, uid) {
+		return errDuplicate
+	}
+	l.update(func(f *facts) {
+		f.version, f.uid, f.lastSeen = version, uid, l.options.Clock.Now()
+	})
+	return nil
+}
+
+// update changes the facts, draws the conclusion that only all of them allow,
+// and tells of it.
+func (l *link) update(change func(*facts)) {
+	l.mu.Lock()
+	change(&l.facts)
+	f := &l.facts
+	f.known = f.known || f.surveyed && f.checked && len(f.unlisted) == 0
+	l.mu.Unlock()
+	l.changed()
+}
+
+// now returns the facts as they are. Their slices and maps are never changed, only replaced.
+func (l *link) now() facts {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.facts
+}
+
+// note learns how a request of a reflector ended. One failure is a reason to
+// probe; as many as the threshold in a row are a fact.
+func (l *link) note(kind mesh.Kind, verb string, err error) {
+	if errors.Is(err, context.Canceled) || errors.Is(err, ErrClosed) {
+		return
+	}
+	key := request{kind, verb}
+	l.mu.Lock()
+	n := 0
+	if err != nil {
+		n = l.failing[key] + 1
+	}
+	l.failing[key] = n
+	suspect := apierrors.IsForbidden(err) || apierrors.IsNotFound(err)
+	if suspect {
+		l.suspects[kind] = true
+	}
+	was, wasStale := l.facts.stale[kind]
+	l.mu.Unlock()
+
+	if suspect {
+		signal(l.recheck)
+	}
+	if err != nil {
+		signal(l.doubt)
+	}
+	switch p := problemOf(err); {
+	case n >= l.options.Failures && (!wasStale || was != p):
+		l.update(func(f *facts) { f.stale = with(f.stale, kind, p) })
+	case wasStale && !l.fails(kind):
+		l.update(func(f *facts) { f.stale = without(f.stale, kind) })
+	}
+}
+
+// fails is whether any request of kind still fails.
+func (l *link) fails(kind mesh.Kind) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.failing[request{kind, "list"}] > 0 || l.failing[request{kind, "watch"}] > 0 || l.failing[request{kind, "accept"}] > 0
+}
+
+// listed learns that a kind is known as a whole, or why its list was not taken over.
+func (l *link) listed(kind mesh.Kind, err error) {
+	l.note(kind, "accept", err)
+	if err != nil || !slices.Contains(l.now().unlisted, kind) {
+		return
+	}
+	l.update(func(f *facts) {
+		f.unlisted = slices.DeleteFunc(slices.Clone(f.unlisted), func(k mesh.Kind) bool { return k == kind })
+	})
+}
+
+// signal wakes whoever listens, once.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// sleep waits for d and is false if ctx ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

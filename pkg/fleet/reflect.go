@@ -1,0 +1,33 @@
+package fleet
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+)
+
+// reflect watches one kind until ctx ends.
+func (l *link) reflect(ctx context.Context, r resource) {
+	d := decoder{cluster: l.name, resource: r, observe: l.options.Observe, log: l.log}
+	src := &source{
+		clients: l.clients, resource: r, timeout: l.options.ListTimeout,
+		wait: l.health.wait, verify: l.verifySoon, row: d.row,
+		note: func(verb string, err error) { l.note(r.kind, verb, err) },
+	}
+	st := &store{
+		gate: l.gate, cluster: l.name, kind: r.kind, row: d.row,
+		verify: func() error { return l.verifySoon(ctx) },
+		listed: func(err error) { l.listed(r.kind, err) },
+	}
+	// What the reflector has to say of an error may quote the answer of an API
+	// server; note says the same in words of our own.
+	silent := logr.Discard()
+	cache.NewReflectorWithOptions(src, nil, st, cache.ReflectorOptions{
+		Name: l.name.String() + "/" + string(r.kind), TypeDescription: string(r.kind), Logger: &silent,
+		Backoff: &wait.Backoff{Duration: l.options.RetryDelay, Factor: 2, Jitter: 0.5, Steps: 8, Cap: 15 * time.Second},
+	}).RunWithContext(klog.NewContext(ctx, silent))
+}
