@@ -38,6 +38,8 @@ const (
 	ReasonApplyFailed = "ApplyFailed"
 	// ReasonClusterNotSynced says that a cluster has not been seen as a whole yet.
 	ReasonClusterNotSynced = "ClusterNotSynced"
+	// ReasonNotAccepted says that nothing is written for an object that is not accepted.
+	ReasonNotAccepted = "NotAccepted"
 	// ReasonPending says that no plan has been made yet.
 	ReasonPending = "Pending"
 )
@@ -94,6 +96,8 @@ const (
 	ReasonHostNotOfTarget = "HostNotOfTarget"
 	// ReasonPolicyOverridden says that an older object has the same target.
 	ReasonPolicyOverridden = "PolicyOverridden"
+	// ReasonNotFleetDefault says that a policy targets every identity and is not the fleet default.
+	ReasonNotFleetDefault = "NotFleetDefault"
 	// ReasonNotOurs says that an object that is not Portolan's has the name or host of a planned one.
 	ReasonNotOurs = "NotOurs"
 	// ReasonNoService says that no Service selects the pods of a workload.

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// InboundPrefix begins the names of the objects that a gateway needs of a service.
-const InboundPrefix = "in-"
+// InboundSuffix ends the names of the objects that a gateway needs of a
+// service. No host ends in it, since none is under a suffix that does.
+const InboundSuffix = "-inbound"
 
 // MaxHost is the length of the longest DNS name.
 const MaxHost = 253
@@ -38,10 +39,10 @@ func KeyOfHost(host, suffix string) (ServiceKey, bool) {
 	return ServiceKey{Identity: identity, Env: env}, true
 }
 
-// ObjectName is a valid name for an object of a host: prefix and host, and where
+// ObjectName is a valid name for an object of a host: host and suffix, and where
 // that is too long, its start and a hash of the whole. No two hosts share one.
-func ObjectName(prefix, host string) string {
-	name := prefix + host
+func ObjectName(host, suffix string) string {
+	name := host + suffix
 	if len(name) <= MaxHost {
 		return name
 	}

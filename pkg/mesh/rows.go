@@ -2,7 +2,9 @@ package mesh
 
 import (
 	"cmp"
-	"strings"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/portolan-mesh/portolan/api/v1alpha1"
 )
@@ -117,8 +119,10 @@ type Meta struct {
 	Created int64
 	// Generation of the object that Spec is of.
 	Generation int64
-	// Status is the digest of the status that the object has.
+	// Status is the digest of the status that the object has, without the times in it.
 	Status string
+	// Conditions are those of the status, with their type, status and time alone.
+	Conditions []metav1.Condition
 }
 
 // Key implements Row.
@@ -200,6 +204,8 @@ const (
 	ClusterWithdrawing ClusterState = "Withdrawing"
 	// ClusterCleaning is being removed: nobody uses it any more, what it holds of ours goes.
 	ClusterCleaning ClusterState = "Cleaning"
+	// ClusterRemoved holds nothing of ours any more and waits for its Secret to go.
+	ClusterRemoved ClusterState = "Removed"
 )
 
 // Known is whether every row of the cluster has been seen once.
@@ -211,7 +217,12 @@ func (s ClusterState) Writable() bool {
 }
 
 // Leaving is whether the cluster is being removed.
-func (s ClusterState) Leaving() bool { return s == ClusterWithdrawing || s == ClusterCleaning }
+func (s ClusterState) Leaving() bool {
+	return s == ClusterWithdrawing || s == ClusterCleaning || s == ClusterRemoved
+}
+
+// Gone is whether the cluster shall hold nothing of ours any more.
+func (s ClusterState) Gone() bool { return s == ClusterCleaning || s == ClusterRemoved }
 
 // Held is what is kept of an Istio object of a member: enough to see whether it
 // is what we would write, and whose it is.
@@ -244,7 +255,7 @@ func (h Held) Key() Ref { return h.Ref }
 
 // Inbound is whether the object is one that a gateway needs, not a client.
 func (h Held) Inbound() bool {
-	return h.Kind == KindGateway || strings.HasPrefix(h.Name, InboundPrefix)
+	return h.Kind == KindGateway || (h.Kind == KindServiceEntry && slices.Equal(h.ExportTo, []string{"."}))
 }
 
 // Instance is one workload, or one set of addresses, that serves a key. It is

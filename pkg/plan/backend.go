@@ -53,7 +53,7 @@ func (p *planner) findBackends() {
 		byCluster[inst.Cluster] = append(byCluster[inst.Cluster], inst)
 	}
 	for _, c := range p.v.Clusters {
-		if instances := byCluster[c.Name]; len(instances) > 0 && c.State != mesh.ClusterCleaning {
+		if instances := byCluster[c.Name]; len(instances) > 0 && !c.State.Gone() {
 			p.addBackend(c, instances)
 		}
 	}

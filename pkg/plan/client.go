@@ -157,7 +157,7 @@ func (p *planner) entry(r reach, host string) mesh.Object {
 		return strings.Compare(a.Labels[mesh.LabelCluster], b.Labels[mesh.LabelCluster])
 	})
 	reason := fmt.Sprintf("Clients of %s: %s", p.v.Key, nameClients(r.clients))
-	o := p.object(mesh.Ref{Cluster: r.client.Name, Kind: mesh.KindServiceEntry, Namespace: p.settings.SyncNamespace, Name: mesh.ObjectName("", host)},
+	o := p.object(mesh.Ref{Cluster: r.client.Name, Kind: mesh.KindServiceEntry, Namespace: p.settings.SyncNamespace, Name: mesh.ObjectName(host, "")},
 		spec, reason, mergeRefs(r.callers, p.traffic.refs()))
 	return p.withContributors(o)
 }

@@ -13,7 +13,7 @@ const clusterGateway = "portolan-eastwest"
 // routable through it only where a service's plan has published it.
 func Cluster(v snapshot.Cluster) Result {
 	c := v.Cluster
-	if c.State == mesh.ClusterCleaning || !c.State.Known() || len(c.Gateways) == 0 {
+	if c.State.Gone() || !c.State.Known() || len(c.Gateways) == 0 {
 		return Result{Keep: !c.State.Known()}
 	}
 	var out []mesh.Object

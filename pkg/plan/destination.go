@@ -38,7 +38,7 @@ func (p *planner) destination(r reach, host string) mesh.Object {
 			Tls:              p.tls(),
 		},
 	}
-	ref := mesh.Ref{Cluster: r.client.Name, Kind: mesh.KindDestinationRule, Namespace: p.settings.SyncNamespace, Name: mesh.ObjectName("", host)}
+	ref := mesh.Ref{Cluster: r.client.Name, Kind: mesh.KindDestinationRule, Namespace: p.settings.SyncNamespace, Name: mesh.ObjectName(host, "")}
 	var subsets []string
 	for i, s := range r.shares {
 		spec.Subsets = append(spec.Subsets, &networking.Subset{Name: s.Subset, TrafficPolicy: p.subsetPolicy(r, host, i)})

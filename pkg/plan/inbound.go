@@ -17,7 +17,7 @@ const labelTLSMode = "security.istio.io/tlsMode"
 
 // inboundName is the name of the objects by which a gateway lets the service in.
 func (p *planner) inboundName() string {
-	return mesh.ObjectName(mesh.InboundPrefix, p.v.Key.Host(p.settings.Suffix))
+	return mesh.ObjectName(p.v.Key.Host(p.settings.Suffix), mesh.InboundSuffix)
 }
 
 // inbound plans what the gateways of serving clusters need to let clients of

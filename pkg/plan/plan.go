@@ -118,7 +118,7 @@ func (p *planner) sources() []mesh.Ref {
 func (p *planner) clientClusters() []mesh.ClusterName {
 	var out []mesh.ClusterName
 	for _, c := range p.clients {
-		if p.clusters[c.Cluster].State != mesh.ClusterCleaning {
+		if !p.clusters[c.Cluster].State.Gone() {
 			out = append(out, c.Cluster)
 		}
 	}

@@ -41,7 +41,7 @@ func (p *planner) route(r reach, host string) (mesh.Object, bool) {
 	if len(spec.Http)+len(spec.Tls)+len(spec.Tcp) == 0 {
 		return mesh.Object{}, false
 	}
-	ref := mesh.Ref{Cluster: r.client.Name, Kind: mesh.KindVirtualService, Namespace: p.settings.SyncNamespace, Name: mesh.ObjectName("", host)}
+	ref := mesh.Ref{Cluster: r.client.Name, Kind: mesh.KindVirtualService, Namespace: p.settings.SyncNamespace, Name: mesh.ObjectName(host, "")}
 	o := p.object(ref, spec, fmt.Sprintf("Retries, time-outs and shares of %s", p.v.Key), p.traffic.refs())
 	for _, s := range r.shares {
 		o.Subsets = append(o.Subsets, s.Subset)

@@ -175,7 +175,7 @@ func foreignHosts(h mesh.Held) []string {
 	if h.Ours {
 		return nil
 	}
-	return compact(append(slices.Clone(h.Hosts), strings.TrimPrefix(h.Name, mesh.InboundPrefix)))
+	return compact(append(slices.Clone(h.Hosts), strings.TrimSuffix(h.Name, mesh.InboundSuffix)))
 }
 
 func reportObjects(r mesh.Report) []mesh.Ref {

@@ -15,6 +15,8 @@ type Policy struct {
 	// FleetDefault is whether the object is the fleet default policy, whose
 	// effect the status of every other object shows.
 	FleetDefault bool
+	// Misplaced is whether the object targets every identity without being the fleet default.
+	Misplaced bool
 	// Unknown are members of which not every row has been seen yet, by name.
 	Unknown []mesh.ClusterName
 }
@@ -36,6 +38,7 @@ func (s *Snapshot) Policy(ref mesh.Ref) (Policy, bool) {
 	case mesh.KindTrafficPolicy:
 		row, ok := s.traffic.get(ref)
 		p.Meta, p.FleetDefault = row.Meta, IsFleetDefault(row, s.settings)
+		p.Misplaced = !p.FleetDefault && row.Spec.Target.Identity == fleetDefault
 		return p, ok
 	case mesh.KindRoutingPolicy:
 		row, ok := s.routing.get(ref)
@@ -50,7 +53,9 @@ func (s *Snapshot) Report(r mesh.Report) Dirty { return s.Put(r) }
 
 // Usage is what others hold of a cluster, and what it holds of ours.
 type Usage struct {
-	// Elsewhere is how many ServiceEntries of other clusters have an endpoint in it.
+	// IstioVersion is that of the pods of istiod, empty where they do not say.
+	IstioVersion string
+	// Elsewhere is how many ServiceEntries of other clusters that can be written to have an endpoint in it.
 	Elsewhere int
 	// Held is how many objects of ours it holds.
 	Held int
@@ -66,8 +71,13 @@ func (s *Snapshot) Usage(name mesh.ClusterName) Usage {
 	defer s.mu.RUnlock()
 	u := Usage{Held: len(s.by.heldCluster.rows[name])}
 	for _, h := range s.by.heldEndpoint.get(name) {
-		if h.Cluster != name && h.Ours {
+		if c, _ := s.members.get(mesh.Cluster{Name: h.Cluster}.Key()); h.Cluster != name && h.Ours && c.State.Writable() {
 			u.Elsewhere++
+		}
+	}
+	for _, w := range s.by.workloadNamespace.get(mesh.Namespace{Cluster: name, Name: "istio-system"}) {
+		if w.Labels["app"] == "istiod" {
+			u.IstioVersion = w.Labels["app.kubernetes.io/version"]
 		}
 	}
 	keys := map[mesh.ServiceKey]bool{}
