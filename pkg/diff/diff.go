@@ -46,7 +46,7 @@ func Ops(desired []mesh.Object, held []mesh.Held, writable Writable) []Op {
 	}
 	for _, h := range held {
 		if h.Ours && !wanted[h.Ref] && writable(h.Cluster) {
-			ops = append(ops, Op{Action: Delete, Ref: h.Ref, Step: deleteStep(h)})
+			ops = append(ops, Op{Action: Delete, Ref: h.Ref, Step: deleteStep(h), Version: h.Version})
 		}
 	}
 	slices.SortStableFunc(ops, func(a, b Op) int {

@@ -23,6 +23,9 @@ type Op struct {
 	// Step orders the ops of one key over all clusters: those of a lower step
 	// come first, those of one step may run at once.
 	Step int
+	// Version is that of the object which a Delete is about: what changed since
+	// is not deleted. Zero where it is not known.
+	Version uint64
 	// Editor is the field manager whose edit an Update undoes, empty if none did.
 	Editor string
 }
