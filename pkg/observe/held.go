@@ -1,0 +1,192 @@
+package observe
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/portolan-mesh/portolan/pkg/mesh"
+)
+
+// Held returns the row of an Istio object. Hosts are in lower case, and a
+// Gateway's without their namespace. What an object that is not ours says of
+// plans is not believed, and not kept.
+func Held(c mesh.ClusterName, u *unstructured.Unstructured) mesh.Held {
+	kind := mesh.Kind(u.GetKind())
+	spec := at(u.Object, "spec")
+	labels, annotations := textMap(at(u.Object, "metadata", "labels")), textMap(at(u.Object, "metadata", "annotations"))
+	row := mesh.Held{
+		Ref:      ref(c, kind, u),
+		Ours:     labels[mesh.LabelManagedBy] == mesh.FieldManager,
+		Digest:   mesh.Digest(canonical(spec), labels, annotations),
+		Hosts:    hosts(kind, spec),
+		ExportTo: names(list(at(spec, "exportTo"))),
+		Version:  version(u.GetResourceVersion()),
+	}
+	if !row.Ours {
+		return row
+	}
+	row.Service, _ = mesh.ParseKey(keep(annotations[mesh.AnnotationService]))
+	row.Sources = sources(annotations[mesh.AnnotationClusters])
+	row.Editor = editor(at(u.Object, "metadata", "managedFields"))
+	switch kind {
+	case mesh.KindServiceEntry:
+		row.Endpoints = endpoints(spec)
+	case mesh.KindDestinationRule:
+		row.Subsets = ruleSubsets(spec)
+	case mesh.KindVirtualService:
+		row.Subsets = routeSubsets(spec)
+	}
+	return row
+}
+
+// heldKind is whether Portolan writes objects of the kind.
+func heldKind(k mesh.Kind) bool {
+	switch k {
+	case mesh.KindGateway, mesh.KindServiceEntry, mesh.KindDestinationRule, mesh.KindVirtualService, mesh.KindEnvoyFilter:
+		return true
+	}
+	return false
+}
+
+// canonical is nil for what is no JSON, and for a spec that is not there.
+func canonical(spec any) json.RawMessage {
+	if spec == nil {
+		return nil
+	}
+	raw, err := mesh.Canonical(spec)
+	if err != nil {
+		return nil
+	}
+	return raw
+}
+
+// version is zero for a resourceVersion that is no number, which none of a real API server is.
+func version(s string) uint64 {
+	v, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return v
+}
+
+func hosts(kind mesh.Kind, spec any) []string {
+	var out []string
+	add := func(v any) {
+		host := strings.ToLower(text(v))
+		if host != "" && len(host) <= maxValue {
+			out = append(out, strings.Clone(host))
+		}
+	}
+	switch kind {
+	case mesh.KindServiceEntry, mesh.KindVirtualService:
+		for _, host := range list(at(spec, "hosts")) {
+			add(host)
+		}
+	case mesh.KindDestinationRule:
+		add(at(spec, "host"))
+	case mesh.KindGateway:
+		for _, server := range list(at(spec, "servers")) {
+			for _, host := range list(at(server, "hosts")) {
+				name := text(host)
+				add(name[strings.LastIndexByte(name, '/')+1:])
+			}
+		}
+	}
+	return sorted(out)
+}
+
+func endpoints(spec any) []mesh.ClusterName {
+	var out []mesh.ClusterName
+	for _, endpoint := range list(at(spec, "endpoints")) {
+		if name := text(at(endpoint, "labels", mesh.LabelCluster)); name != "" {
+			out = append(out, mesh.ClusterName(keep(name)))
+		}
+	}
+	return sorted(out)
+}
+
+func ruleSubsets(spec any) []string {
+	var found []any
+	for _, subset := range list(at(spec, "subsets")) {
+		found = append(found, at(subset, "name"))
+	}
+	return sorted(names(found))
+}
+
+func routeSubsets(spec any) []string {
+	var found []any
+	for _, protocol := range []string{"http", "tcp", "tls"} {
+		for _, route := range list(at(spec, protocol)) {
+			for _, destination := range list(at(route, "route")) {
+				found = append(found, at(destination, "destination", "subset"))
+			}
+		}
+	}
+	return sorted(names(found))
+}
+
+// names are the strings of a list but for empty ones.
+func names(values []any) []string {
+	var out []string
+	for _, v := range values {
+		if name := text(v); name != "" {
+			out = append(out, keep(name))
+		}
+	}
+	return out
+}
+
+// sources reads the annotation of clusters, in which the hub is called "hub".
+func sources(annotation string) []mesh.ClusterName {
+	var out []mesh.ClusterName
+	for name := range strings.SplitSeq(annotation, ",") {
+		switch name = strings.TrimSpace(name); name {
+		case "":
+		case mesh.Hub.String():
+			out = append(out, mesh.Hub)
+		default:
+			out = append(out, mesh.ClusterName(keep(name)))
+		}
+	}
+	return sorted(out)
+}
+
+// editor is the field manager whose write came last, if it is not us. Times
+// are in whole seconds, so one that is equal to ours counts. Writes to a
+// subresource, such as istiod's to the status, leave alone what we wrote.
+func editor(managedFields any) string {
+	var own, last metav1.Time
+	var name string
+	for _, entry := range list(managedFields) {
+		var when metav1.Time
+		err := when.UnmarshalQueryParameter(text(at(entry, "time")))
+		if err != nil || when.IsZero() || text(at(entry, "subresource")) != "" {
+			continue
+		}
+		manager := text(at(entry, "manager"))
+		switch {
+		case manager != mesh.FieldManager:
+			if cmp.Or(when.Compare(last.Time), strings.Compare(manager, name)) > 0 {
+				last, name = when, manager
+			}
+		case own.Before(&when):
+			own = when
+		}
+	}
+	if last.Before(&own) {
+		return ""
+	}
+	return keep(name)
+}
+
+// sorted sorts names and drops repeated ones; nothing gives nil.
+func sorted[T ~string](names []T) []T {
+	slices.Sort(names)
+	return slices.Compact(names)
+}
