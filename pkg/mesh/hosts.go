@@ -9,6 +9,9 @@ import (
 // service. No host ends in it, since none is under a suffix that does.
 const InboundSuffix = "-inbound"
 
+// ClusterGateway is the name of a member's own Gateway.
+const ClusterGateway = "portolan-eastwest"
+
 // MaxHost is the length of the longest DNS name.
 const MaxHost = 253
 

@@ -1,12 +1,13 @@
 package plan
 
 import (
+	"fmt"
+	"slices"
+
+	"github.com/portolan-mesh/portolan/api/v1alpha1"
 	"github.com/portolan-mesh/portolan/pkg/mesh"
 	"github.com/portolan-mesh/portolan/pkg/snapshot"
 )
-
-// clusterGateway is the name of a member's own Gateway.
-const clusterGateway = "portolan-eastwest"
 
 // Cluster plans what a member holds once, whatever it serves: a Gateway in each
 // namespace of its east-west gateways, for every host of the mesh. A host is
@@ -16,15 +17,23 @@ func Cluster(v snapshot.Cluster) Result {
 	if c.State.Gone() || !c.State.Known() || len(c.Gateways) == 0 {
 		return Result{Keep: !c.State.Known()}
 	}
-	var out []mesh.Object
+	var r Result
 	for _, ns := range gatewayNamespaces(c) {
-		out = append(out, mesh.Object{
-			Ref:         mesh.Ref{Cluster: c.Name, Kind: mesh.KindGateway, Namespace: ns, Name: clusterGateway},
+		ref := mesh.Ref{Cluster: c.Name, Kind: mesh.KindGateway, Namespace: ns, Name: mesh.ClusterGateway}
+		if slices.ContainsFunc(v.Foreign, func(h mesh.Held) bool { return h.Ref == ref }) {
+			r.Findings = append(r.Findings, mesh.Finding{
+				Reason: v1alpha1.ReasonNotOurs, Object: c.Key(),
+				Message: fmt.Sprintf("%s is not Portolan's and is not touched, so no other cluster can call this one: delete or rename it", ref),
+			})
+			continue
+		}
+		r.Objects = append(r.Objects, mesh.Object{
+			Ref:         ref,
 			Labels:      map[string]string{mesh.LabelManagedBy: mesh.FieldManager, mesh.LabelOwner: mesh.Hash("cluster/" + string(c.Name))},
 			Annotations: map[string]string{mesh.AnnotationReason: "The gateway lets clients of other clusters in"},
 			Spec:        canonical(passthrough(v.Settings, []string{"*." + v.Settings.Suffix})),
 			Inbound:     true,
 		})
 	}
-	return Result{Objects: out}
+	return r
 }

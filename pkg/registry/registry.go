@@ -59,6 +59,8 @@ type Input struct {
 	Usage  snapshot.Usage
 	// Halted is why deletes are halted, empty if they are not.
 	Halted string
+	// Findings about the cluster's own objects.
+	Findings []mesh.Finding
 }
 
 // Decision is what to do about a cluster.

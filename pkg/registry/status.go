@@ -98,6 +98,8 @@ func ready(in Input, state mesh.ClusterState, leaving bool) metav1.Condition {
 		return is(metav1.ConditionFalse, v1alpha1.ReasonRemoving, leavingMessage(in, state))
 	case in.Halted != "":
 		return is(metav1.ConditionFalse, v1alpha1.ReasonDeletesHalted, in.Halted)
+	case len(in.Findings) > 0:
+		return is(metav1.ConditionFalse, in.Findings[0].Reason, in.Findings[0].Message)
 	case len(duplicates(in.Kubeconfigs)) > 0:
 		return is(metav1.ConditionFalse, v1alpha1.ReasonDuplicateKubeconfig, fmt.Sprintf(
 			"Several Secrets hold a kubeconfig for the cluster and the oldest one is used: remove it from %s", strings.Join(duplicates(in.Kubeconfigs), ", ")))

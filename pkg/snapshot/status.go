@@ -48,6 +48,14 @@ func (s *Snapshot) Policy(ref mesh.Ref) (Policy, bool) {
 	return Policy{}, false
 }
 
+// Policies lists the users' objects that have a status, sorted.
+func (s *Snapshot) Policies() []mesh.Ref {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	every := func(mesh.Ref) bool { return true }
+	return slices.Concat(s.dependencies.refs(every), s.identities.refs(every), s.traffic.refs(every), s.routing.refs(every))
+}
+
 // Report stores what became of the plan of a key and returns whose status that changes.
 func (s *Snapshot) Report(r mesh.Report) Dirty { return s.Put(r) }
 

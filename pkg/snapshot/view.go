@@ -300,8 +300,10 @@ func (s *Snapshot) Keys() []mesh.ServiceKey {
 type Cluster struct {
 	Cluster  mesh.Cluster
 	Settings mesh.Settings
-	// Held are the cluster's Gateways: ours, and those of others.
+	// Held are the objects of ours that are the cluster's own.
 	Held []mesh.Held
+	// Foreign are Gateways that are not ours and have the name of the cluster's own.
+	Foreign []mesh.Held
 }
 
 // Cluster returns the view of a member, and whether there is one of that name.
@@ -313,6 +315,11 @@ func (s *Snapshot) Cluster(name mesh.ClusterName) (Cluster, bool) {
 	for _, h := range s.by.heldCluster.get(name) {
 		if h.Service == (mesh.ServiceKey{}) {
 			v.Held = append(v.Held, h)
+		}
+	}
+	for _, h := range s.by.heldHost.get(mesh.ClusterGateway) {
+		if h.Cluster == name && h.Kind == mesh.KindGateway {
+			v.Foreign = append(v.Foreign, h)
 		}
 	}
 	return v, ok
@@ -328,4 +335,14 @@ func (s *Snapshot) Clusters() []mesh.Cluster {
 		out = append(out, c)
 	}
 	return out
+}
+
+// KeysIn lists the keys that a member serves, calls or holds something of.
+func (s *Snapshot) KeysIn(name mesh.ClusterName) []mesh.ServiceKey {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	d := newDirt(s)
+	d.member(name)
+	delete(d.later, mesh.ServiceKey{})
+	return slices.SortedFunc(maps.Keys(d.later), mesh.ServiceKey.Compare)
 }

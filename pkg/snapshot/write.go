@@ -414,6 +414,11 @@ func (d *dirt) deriveMember(name mesh.ClusterName) {
 		return
 	}
 	d.clusters[name] = true
+	d.member(name)
+}
+
+// member makes stale all that a cluster serves, calls or holds.
+func (d *dirt) member(name mesh.ClusterName) {
 	for _, inst := range d.s.by.instanceCluster.get(name) {
 		d.later[inst.Service] = true
 	}

@@ -1,0 +1,100 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/portolan-mesh/portolan/api/v1alpha1"
+	"github.com/portolan-mesh/portolan/pkg/conditions"
+	"github.com/portolan-mesh/portolan/pkg/diff"
+	"github.com/portolan-mesh/portolan/pkg/mesh"
+	"github.com/portolan-mesh/portolan/pkg/plan"
+	"github.com/portolan-mesh/portolan/pkg/snapshot"
+)
+
+// Writer carries out ops.
+type Writer interface {
+	// Write carries out the ops of one key in the order of their steps, and
+	// says what became of each. What it wrote is in the snapshot when it returns.
+	Write(ctx context.Context, ops []diff.Op) []conditions.Write
+}
+
+// Connections tells which members can be written to.
+type Connections interface {
+	Writable(c mesh.ClusterName) bool
+}
+
+// ServiceReconciler makes clusters hold what the plan of a service wants.
+type ServiceReconciler struct {
+	Feed        *Feed
+	Writer      Writer
+	Connections Connections
+	Events      events.EventRecorder
+}
+
+// errNotWritten is that some writes of a plan are not done; its report says which.
+var errNotWritten = errors.New("not every write of the plan is done")
+
+// Reconcile plans one service from the snapshot and writes the difference.
+func (r *ServiceReconciler) Reconcile(ctx context.Context, key mesh.ServiceKey) (reconcile.Result, error) {
+	r.Feed.Services.Take(key)
+	view := r.Feed.Snapshot.Service(key)
+	result := plan.Service(view)
+	if result.Keep {
+		r.Feed.Report(mesh.Report{Service: key, Findings: result.Findings, Objects: result.Sources})
+		return reconcile.Result{}, nil
+	}
+	writable := r.writable(view)
+	ops := diff.Ops(result.Objects, view.Held, writable)
+	writes := r.Writer.Write(ctx, ops)
+	r.Feed.Report(conditions.Report(key, result, view.Held, writes, writable))
+	r.announce(ops, writes)
+	if failed := count(writes); failed > 0 {
+		return reconcile.Result{}, fmt.Errorf("%s: %d of %d: %w", key, failed, len(ops), errNotWritten)
+	}
+	return reconcile.Result{}, nil
+}
+
+// writable is whether a member takes part and can be reached now.
+func (r *ServiceReconciler) writable(view snapshot.Service) diff.Writable {
+	states := map[mesh.ClusterName]mesh.ClusterState{}
+	for _, c := range view.Clusters {
+		states[c.Name] = c.State
+	}
+	return func(c mesh.ClusterName) bool { return states[c].Writable() && r.Connections.Writable(c) }
+}
+
+// count is how many writes have to be tried again. What waits for its cluster is
+// not among them: the cluster's return makes the key stale.
+func count(writes []conditions.Write) int {
+	failed := 0
+	for _, w := range writes {
+		if w.State == v1alpha1.OutcomeFailed {
+			failed++
+		}
+	}
+	return failed
+}
+
+// announce tells of edits by others that were undone.
+func (r *ServiceReconciler) announce(ops []diff.Op, writes []conditions.Write) {
+	done := map[mesh.Ref]bool{}
+	for _, w := range writes {
+		done[w.Op.Ref] = w.State == v1alpha1.OutcomeProgrammed
+	}
+	for _, op := range ops {
+		if op.Editor == "" || !done[op.Ref] {
+			continue
+		}
+		about := &v1alpha1.MeshCluster{ObjectMeta: metav1.ObjectMeta{Name: string(op.Ref.Cluster)}}
+		about.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.KindMeshCluster))
+		r.Events.Eventf(about, nil, corev1.EventTypeWarning, "DriftCorrected", "Restore",
+			"Restored %s, which %s had edited", op.Ref, op.Editor)
+	}
+}

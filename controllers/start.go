@@ -1,0 +1,142 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/portolan-mesh/portolan/pkg/diff"
+	"github.com/portolan-mesh/portolan/pkg/mesh"
+	"github.com/portolan-mesh/portolan/pkg/plan"
+)
+
+// starter engages every cluster that a Secret names and waits until what
+// answers has been seen, before services are planned: a plan that is made of
+// half the fleet would be made again, and must not take the absent for gone.
+type starter struct{ *operator }
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable: a standby is warm.
+func (*starter) NeedLeaderElection() bool { return false }
+
+// Start implements manager.Runnable.
+func (s *starter) Start(ctx context.Context) error {
+	secrets, err := s.cluster.secrets(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range secrets {
+		for _, name := range ClusterNames(&secrets[i]) {
+			if _, _, err := s.cluster.decide(ctx, name, secrets); err != nil {
+				return err
+			}
+		}
+	}
+	if err := s.fleet.WaitSettled(ctx); err != nil {
+		return nil // the manager stops
+	}
+	if err := s.settleRows(ctx); err != nil {
+		return nil
+	}
+	s.feed.Open()
+	<-ctx.Done()
+	return nil
+}
+
+// settleRows waits until the hub has been seen, and until plans see the state
+// of every cluster that the fleet has settled.
+func (s *starter) settleRows(ctx context.Context) error {
+	const look = 20 * time.Millisecond
+	for {
+		hub, _ := s.fleet.Status(mesh.Hub)
+		ready := hub.State == mesh.ClusterSynced
+		for _, c := range s.feed.Snapshot.Clusters() {
+			status, _ := s.fleet.Status(c.Name)
+			ready = ready && (!status.State.Known() || c.State.Known())
+		}
+		if ready {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(look):
+		}
+	}
+}
+
+// ready is whether the hub has been seen. It does not depend on any member.
+func (op *operator) ready(*http.Request) error {
+	if hub, _ := op.fleet.Status(mesh.Hub); hub.State != mesh.ClusterSynced {
+		return errors.New("the hub's objects have not all been seen yet")
+	}
+	return nil
+}
+
+// elected makes every cluster stale once this replica may write.
+type elected struct{ *operator }
+
+// Start implements manager.Runnable. It needs leader election, as runnables do.
+func (e *elected) Start(context.Context) error {
+	e.feed.Clusters.Add(priorityChange, e.clusterNames()...)
+	return nil
+}
+
+// sweeper plans everything again from time to time. It must find nothing: what
+// it finds is a change that nobody was told of, which it counts.
+type sweeper struct {
+	*operator
+	interval time.Duration
+	drift    prometheus.Counter
+}
+
+// Start implements manager.Runnable.
+func (s *sweeper) Start(ctx context.Context) error {
+	tick := time.NewTicker(s.interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			s.sweep()
+		}
+	}
+}
+
+// sweep puts keys with a difference that no event announced on the queue.
+func (s *sweeper) sweep() {
+	for _, key := range s.feed.Snapshot.Keys() {
+		view := s.feed.Snapshot.Service(key)
+		result := plan.Service(view)
+		states := map[mesh.ClusterName]bool{}
+		for _, c := range view.Clusters {
+			states[c.Name] = c.State.Writable() && fleetConnections{s.fleet}.Writable(c.Name)
+		}
+		ops := diff.Ops(result.Objects, view.Held, func(c mesh.ClusterName) bool { return states[c] })
+		if result.Keep || len(ops) == 0 || s.feed.Services.Pending(key) {
+			continue
+		}
+		s.options.Log.Info("Correcting drift that no event announced", "service", key.String(), "ops", len(ops))
+		s.drift.Inc()
+		s.feed.Services.Add(prioritySweep, key)
+	}
+}
+
+func newSweeper(op *operator, reg prometheus.Registerer) (*sweeper, error) {
+	drift := prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "portolan_resync_drift_total",
+		Help: "Services whose periodic plan found a difference that no event announced.",
+	})
+	if err := reg.Register(drift); err != nil {
+		var already prometheus.AlreadyRegisteredError
+		if !errors.As(err, &already) {
+			return nil, fmt.Errorf("register metrics: %w", err)
+		}
+		drift = already.ExistingCollector.(prometheus.Counter)
+	}
+	return &sweeper{operator: op, interval: time.Duration(op.options.Config.ResyncInterval), drift: drift}, nil
+}
