@@ -25,7 +25,7 @@ type Env string
 //
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=253
-// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?([.][a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)+$')",message="hosts must be DNS names in lower case with at least one dot and no wildcard"
+// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?([.][a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)+$')",message="a host must be a DNS name in lower case with at least one dot and no wildcard"
 type Host string
 
 // Duration is a time span in Go's notation, such as "500ms" or "1m30s", from 1ms to 24h.

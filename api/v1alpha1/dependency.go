@@ -10,7 +10,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=dep,categories=portolan
 // +kubebuilder:printcolumn:name="Source",type=string,JSONPath=`.spec.source`
-// +kubebuilder:printcolumn:name="Destinations",type=string,JSONPath=`.spec.destinations[*].identity`
+// +kubebuilder:printcolumn:name="First Destination",type=string,JSONPath=`.spec.destinations[0].identity`
+// +kubebuilder:printcolumn:name="Destinations",type=string,priority=1,JSONPath=`.spec.destinations`
 // +kubebuilder:printcolumn:name="Clusters",type=integer,JSONPath=`.status.clustersTotal`
 // +kubebuilder:printcolumn:name="Programmed",type=string,JSONPath=`.status.conditions[?(@.type=="Programmed")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`

@@ -31,7 +31,7 @@ type MeshCluster struct {
 
 // MeshClusterSpec is what the owner of a cluster says of it.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.zone) || has(self.region)",message="zone needs region"
+// +kubebuilder:validation:XValidation:rule="!has(self.zone) || has(self.region)",fieldPath=".zone",message="zone needs region"
 type MeshClusterSpec struct {
 	// region of the cluster. Unset means the majority of its nodes'
 	// topology.kubernetes.io/region labels.

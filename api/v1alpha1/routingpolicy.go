@@ -32,10 +32,10 @@ type RoutingPolicy struct {
 // the target must be an identity that the object's own namespace serves.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.lookup) != has(self.plugin)",message="set exactly one of lookup and plugin"
-// +kubebuilder:validation:XValidation:rule="!has(self.shards) || has(self.lookup)",message="shards belong to lookup"
-// +kubebuilder:validation:XValidation:rule="!has(self.defaultShard) || (has(self.shards) && self.shards.exists(s, s.name == self.defaultShard))",message="defaultShard must be the name of one of shards"
-// +kubebuilder:validation:XValidation:rule="!has(self.defaultShard) || !has(self.onFailure) || self.onFailure == 'Default'",message="defaultShard needs onFailure Default"
-// +kubebuilder:validation:XValidation:rule="self.target.identity != '*'",message="target.identity '*' is for the fleet default TrafficPolicy alone"
+// +kubebuilder:validation:XValidation:rule="!has(self.shards) || has(self.lookup)",fieldPath=".shards",message="shards belong to lookup"
+// +kubebuilder:validation:XValidation:rule="!has(self.defaultShard) || (has(self.shards) && self.shards.exists(s, s.name == self.defaultShard))",fieldPath=".defaultShard",message="defaultShard must be the name of one of shards"
+// +kubebuilder:validation:XValidation:rule="!has(self.defaultShard) || !has(self.onFailure) || self.onFailure == 'Default'",fieldPath=".defaultShard",message="defaultShard needs onFailure Default"
+// +kubebuilder:validation:XValidation:rule="self.target.identity != '*'",fieldPath=".target.identity",message="target.identity '*' is for the fleet default TrafficPolicy alone"
 type RoutingPolicySpec struct {
 	// target is the service that clients call.
 	// +required

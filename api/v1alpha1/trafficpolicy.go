@@ -16,9 +16,9 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`
 // +kubebuilder:printcolumn:name="Programmed",type=string,JSONPath=`.status.conditions[?(@.type=="Programmed")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="self.spec.target.identity != '*' || self.metadata.name == 'default'",message="spec.target.identity '*' is for the TrafficPolicy named default in the hub namespace"
-// +kubebuilder:validation:XValidation:rule="self.spec.target.identity != '*' || !has(self.spec.hosts)",message="spec.hosts cannot be set in the fleet default"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.hosts) || (has(self.spec.target.env) && self.spec.target.env != '*')",message="spec.hosts needs spec.target.env, since a host belongs to one env"
+// +kubebuilder:validation:XValidation:rule="self.spec.target.identity != '*' || self.metadata.name == 'default'",fieldPath=".spec.target.identity",message="spec.target.identity '*' is for the TrafficPolicy named default in the hub namespace"
+// +kubebuilder:validation:XValidation:rule="self.spec.target.identity != '*' || !has(self.spec.hosts)",fieldPath=".spec.hosts",message="spec.hosts cannot be set in the fleet default"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.hosts) || (has(self.spec.target.env) && self.spec.target.env != '*')",fieldPath=".spec.hosts",message="spec.hosts needs spec.target.env, since a host belongs to one env"
 type TrafficPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -86,8 +86,8 @@ type PolicyPort struct {
 
 // Failover says in which order clusters are tried.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.order) == (has(self.mode) && self.mode == 'Ordered')",message="failover.order belongs to mode Ordered: set both or neither"
-// +kubebuilder:validation:XValidation:rule="has(self.weights) == (has(self.mode) && self.mode == 'Weighted')",message="failover.weights belongs to mode Weighted: set both or neither"
+// +kubebuilder:validation:XValidation:rule="has(self.order) == (has(self.mode) && self.mode == 'Ordered')",fieldPath=".order",message="failover.order belongs to mode Ordered: set both or neither"
+// +kubebuilder:validation:XValidation:rule="has(self.weights) == (has(self.mode) && self.mode == 'Weighted')",fieldPath=".weights",message="failover.weights belongs to mode Weighted: set both or neither"
 type Failover struct {
 	// mode is Locality (own cluster, own zone, own region, then regions), Ordered
 	// (the list in order, then the rest as in Locality) or Weighted (a share

@@ -30,8 +30,8 @@ type WorkloadIdentity struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.selector) || has(self.addresses) || has(self.grant)",message="set at least one of selector, addresses and grant"
 // +kubebuilder:validation:XValidation:rule="!(has(self.selector) && has(self.addresses))",message="selector and addresses exclude each other: write two objects"
-// +kubebuilder:validation:XValidation:rule="!has(self.addresses) || has(self.ports)",message="addresses need ports"
-// +kubebuilder:validation:XValidation:rule="!has(self.location) || has(self.addresses)",message="location is for addresses"
+// +kubebuilder:validation:XValidation:rule="!has(self.addresses) || has(self.ports)",fieldPath=".ports",message="addresses need ports"
+// +kubebuilder:validation:XValidation:rule="!has(self.location) || has(self.addresses)",fieldPath=".location",message="location is for addresses"
 type WorkloadIdentitySpec struct {
 	// identity that is given.
 	// +required
