@@ -29,8 +29,23 @@ func RoutingPolicy(c mesh.ClusterName, o *v1alpha1.RoutingPolicy) mesh.RoutingPo
 	return mesh.RoutingPolicy{Meta: meta(ref(c, mesh.KindRoutingPolicy, o), o, &o.Status), Spec: *o.Spec.DeepCopy()}
 }
 
-func meta(r mesh.Ref, o metav1.Object, status any) mesh.Meta {
-	return mesh.Meta{Ref: r, Created: created(o), Generation: o.GetGeneration(), Status: StatusDigest(status)}
+func meta(r mesh.Ref, o metav1.Object, status *v1alpha1.PolicyStatus) mesh.Meta {
+	return mesh.Meta{
+		Ref: r, Created: created(o), Generation: o.GetGeneration(),
+		Status: StatusDigest(status), Conditions: times(status.Conditions),
+	}
+}
+
+// times keeps of conditions what tells since when they are as they are.
+func times(conditions []metav1.Condition) []metav1.Condition {
+	var out []metav1.Condition
+	for i := range conditions {
+		c := &conditions[i]
+		out = append(out, metav1.Condition{
+			Type: keep(c.Type), Status: metav1.ConditionStatus(keep(string(c.Status))), LastTransitionTime: c.LastTransitionTime,
+		})
+	}
+	return out
 }
 
 // StatusDigest is equal for two statuses that say the same. When a condition

@@ -17,18 +17,23 @@ func TestPolicies(t *testing.T) {
 	t.Parallel()
 	om := objectMeta("p")
 	om.Generation = 7
+	status := v1alpha1.PolicyStatus{Conditions: []metav1.Condition{{
+		Type: "Accepted", Status: "True", Reason: "Accepted", Message: "long", ObservedGeneration: 6, LastTransitionTime: born,
+	}}}
 	meta := func(k mesh.Kind) mesh.Meta {
 		return mesh.Meta{
 			Ref:     mesh.Ref{Cluster: "c1", Kind: k, Namespace: "shop", Name: "p"},
-			Created: 1700000000, Generation: 7, Status: observe.StatusDigest(v1alpha1.PolicyStatus{}),
+			Created: 1700000000, Generation: 7,
+			Status:     observe.StatusDigest(status),
+			Conditions: []metav1.Condition{{Type: "Accepted", Status: "True", LastTransitionTime: born}},
 		}
 	}
-	dep := &v1alpha1.Dependency{ObjectMeta: om, Spec: v1alpha1.DependencySpec{
+	dep := &v1alpha1.Dependency{ObjectMeta: om, Status: status, Spec: v1alpha1.DependencySpec{
 		Source: "Web", Destinations: []v1alpha1.Destination{{Identity: "Pay", Env: "Stage"}}}}
-	wid := &v1alpha1.WorkloadIdentity{ObjectMeta: om, Spec: v1alpha1.WorkloadIdentitySpec{Identity: "Pay", Addresses: []string{"10.1.1.1"}}}
-	tp := &v1alpha1.TrafficPolicy{ObjectMeta: om, Spec: v1alpha1.TrafficPolicySpec{
+	wid := &v1alpha1.WorkloadIdentity{ObjectMeta: om, Status: status, Spec: v1alpha1.WorkloadIdentitySpec{Identity: "Pay", Addresses: []string{"10.1.1.1"}}}
+	tp := &v1alpha1.TrafficPolicy{ObjectMeta: om, Status: status, Spec: v1alpha1.TrafficPolicySpec{
 		Target: v1alpha1.Target{Identity: "Pay"}, Hosts: []v1alpha1.Host{"pay.corp"}}}
-	rp := &v1alpha1.RoutingPolicy{ObjectMeta: om, Spec: v1alpha1.RoutingPolicySpec{
+	rp := &v1alpha1.RoutingPolicy{ObjectMeta: om, Status: status, Spec: v1alpha1.RoutingPolicySpec{
 		Target: v1alpha1.Target{Identity: "Pay"}, Hosts: []v1alpha1.Host{"pay.corp"}}}
 	want := []mesh.Row{
 		mesh.Dependency{Meta: meta(mesh.KindDependency), Spec: *dep.Spec.DeepCopy()},
