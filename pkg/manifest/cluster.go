@@ -1,9 +1,6 @@
 package manifest
 
 import (
-	"cmp"
-	"slices"
-
 	"github.com/portolan-mesh/portolan/api/v1alpha1"
 	"github.com/portolan-mesh/portolan/pkg/mesh"
 )
@@ -15,16 +12,13 @@ const (
 )
 
 // cluster is the row of a MeshCluster as if it were connected; a nil spec says nothing.
-func cluster(name string, spec *v1alpha1.MeshClusterSpec, s mesh.Settings) mesh.Cluster {
-	row := mesh.Cluster{
-		Name: mesh.ClusterName(name), State: mesh.ClusterSynced, TrustDomain: s.TrustDomain, Weight: defaultWeight,
-	}
+func cluster(name string, spec *v1alpha1.MeshClusterSpec) mesh.Cluster {
+	row := mesh.Cluster{Name: mesh.ClusterName(name), State: mesh.ClusterSynced, Weight: defaultWeight}
 	if spec == nil {
 		return row
 	}
 	row.Locality = mesh.Locality{Region: spec.Region, Zone: spec.Zone}
-	row.Network = spec.Network
-	row.TrustDomain = cmp.Or(spec.TrustDomain, s.TrustDomain)
+	row.Network, row.TrustDomain = spec.Network, spec.TrustDomain
 	row.Drained = spec.Traffic == v1alpha1.TrafficDrained
 	if spec.Weight != nil {
 		row.Weight = *spec.Weight
@@ -36,8 +30,5 @@ func cluster(name string, spec *v1alpha1.MeshClusterSpec, s mesh.Settings) mesh.
 		}
 		row.Gateways = append(row.Gateways, address)
 	}
-	slices.SortFunc(row.Gateways, func(a, b mesh.GatewayAddress) int {
-		return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(a.Port, b.Port))
-	})
 	return row
 }

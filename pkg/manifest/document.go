@@ -119,7 +119,7 @@ func (rd *reader) object(at place, raw []byte, c mesh.ClusterName) {
 // row observes a decoded object.
 func (rd *reader) row(k kind, raw []byte, c mesh.ClusterName) mesh.Row {
 	if mc, ok := k.object.(*v1alpha1.MeshCluster); ok {
-		return cluster(mc.Name, &mc.Spec, rd.settings)
+		return cluster(mc.Name, &mc.Spec)
 	}
 	switch o, _ := k.object.(metav1.Object); {
 	case !k.namespaced:

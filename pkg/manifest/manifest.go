@@ -128,7 +128,7 @@ func (rd *reader) finish() ([]mesh.Row, error) {
 	}
 	for _, row := range slices.Collect(maps.Values(rd.rows)) {
 		name := row.Key().Cluster
-		member := cluster(string(name), nil, rd.settings)
+		member := cluster(string(name), nil)
 		if _, stated := rd.rows[member.Key()]; name != mesh.Hub && !stated {
 			rd.rows[member.Key()] = member
 		}

@@ -163,13 +163,13 @@ func TestCluster(t *testing.T) {
 		spec string
 		want mesh.Cluster
 	}{
-		{"nothing said", `{}`, mesh.Cluster{Weight: 100, TrustDomain: "cluster.local"}},
+		{"nothing said", `{}`, mesh.Cluster{Weight: 100}},
 		{"all said", `{region: eu, zone: eu-a, network: n1, trustDomain: td, weight: 0, traffic: Drained,
   gateways: [{address: gw.example.com, port: 443}, {address: 203.0.113.1}]}`, mesh.Cluster{
 			Locality: mesh.Locality{Region: "eu", Zone: "eu-a"}, Network: "n1", TrustDomain: "td", Drained: true,
-			Gateways: []mesh.GatewayAddress{{Address: "203.0.113.1", Port: 15443}, {Address: "gw.example.com", Port: 443}},
+			Gateways: []mesh.GatewayAddress{{Address: "gw.example.com", Port: 443}, {Address: "203.0.113.1", Port: 15443}},
 		}},
-		{"active", `{traffic: Active}`, mesh.Cluster{Weight: 100, TrustDomain: "cluster.local"}},
+		{"active", `{traffic: Active}`, mesh.Cluster{Weight: 100}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
