@@ -143,7 +143,7 @@ func (d *addition) checkName() error {
 // checkServer settles the address that is saved, and refuses one that leads the hub to itself.
 func (d *addition) checkServer() error {
 	d.server = d.options.server
-	again := d.program() + " cluster add " + d.options.context + " --name " + d.name + " --server https://ADDRESS:6443"
+	again := d.command() + " --server https://ADDRESS:6443"
 	if d.server == "" {
 		d.server = d.member.config.Host
 		if fleet.IsLoopback(d.server) {
@@ -155,6 +155,15 @@ func (d *addition) checkServer() error {
 		return d.fail("server "+quote(d.server)+" is no https URL", again)
 	}
 	return nil
+}
+
+// command is how to call this command for the same cluster again.
+func (d *addition) command() string {
+	c := d.program() + " cluster add " + d.options.context
+	if d.name != d.options.context {
+		c += " --name " + d.name
+	}
+	return c
 }
 
 // fail is an error about the cluster that is added.

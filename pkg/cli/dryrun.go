@@ -75,7 +75,7 @@ func (d *addition) noToken(err error) error {
 	if err != nil {
 		cause += ": " + d.member.fail("", err).Error()
 	}
-	next := fmt.Sprintf("apply what --part member prints to the member, then run this again with --part hub")
+	const next = "apply what --part member prints to the member, then run this again with --part hub"
 	if d.options.part == "hub" {
 		return &Error{Cause: cause, Object: "Secret " + d.config.Clusters.Namespace + "/" + member.TokenName, Cluster: d.name, Next: next, Err: err}
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -66,7 +67,12 @@ func count(ctx context.Context, r registration, name string, allow config.Allow)
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	unknown := func(err error) []holding {
-		return []holding{{Cluster: r.cluster, What: "objects", Unknown: err.Error()}}
+		why := err.Error()
+		var known *Error
+		if errors.As(err, &known) {
+			why = known.Cause
+		}
+		return []holding{{Cluster: r.cluster, What: "objects", Unknown: why}}
 	}
 	config, err := fleet.ParseKubeconfig(r.secret.Data[r.key], fleet.Allow(allow))
 	if err != nil {

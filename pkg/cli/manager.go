@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"errors"
+
 	"github.com/spf13/cobra"
 
 	"github.com/portolan-mesh/portolan/pkg/config"
@@ -64,8 +66,12 @@ func loadConfig(file string) (config.Config, error) {
 		return config.Default(), nil
 	}
 	c, err := config.Load(file)
-	if err != nil {
-		return c, &Error{Cause: err.Error(), Object: "file " + file, Next: "correct the fields that are named; docs/configuration.md has all of them", Err: err}
+	if err == nil {
+		return c, nil
 	}
-	return c, nil
+	next := "name a file of kind ManagerConfig with --config"
+	if errors.Is(err, config.ErrInvalid) {
+		next = "correct the fields that are named; docs/configuration.md has all of them"
+	}
+	return c, &Error{Cause: err.Error(), Object: "file " + file, Next: next, Err: err}
 }

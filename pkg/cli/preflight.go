@@ -87,7 +87,7 @@ func (d *addition) lacking(c *connection, missing []fleet.Access) error {
 		Cause:  "your credentials lack: " + list(missing),
 		Object: describeContext(c.context), Cluster: c.name,
 		Next: "ask for these, or hand what this prints to the cluster's administrator: " +
-			d.program() + " cluster add " + d.options.context + " --name " + d.name + " --dry-run=client -o yaml",
+			d.command() + " --dry-run=client -o yaml",
 	}
 }
 
