@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,7 +42,9 @@ type ClusterReconciler struct {
 	Leading func() bool
 	// Halted is why deletes in a cluster are halted, empty if they are not.
 	Halted func(mesh.ClusterName) string
-	Now    func() metav1.Time
+	// Allow lets so many halted deletes go on.
+	Allow func(mesh.ClusterName, int)
+	Now   func() metav1.Time
 }
 
 // Reconcile brings one cluster to what its Secrets and its MeshCluster say.
@@ -81,6 +84,9 @@ func (r *ClusterReconciler) decide(ctx context.Context, name mesh.ClusterName, s
 // write brings what the hub and the member hold to the decision.
 func (r *ClusterReconciler) write(ctx context.Context, name mesh.ClusterName, in registry.Input, d registry.Decision, secrets []corev1.Secret) error {
 	if err := r.hold(ctx, name, secrets); err != nil {
+		return err
+	}
+	if err := r.allow(ctx, name, in); err != nil {
 		return err
 	}
 	if err := r.meshCluster(ctx, name, in, d); err != nil {
@@ -227,6 +233,24 @@ func (r *ClusterReconciler) meshCluster(ctx context.Context, name mesh.ClusterNa
 	return nil
 }
 
+// allow lets halted deletes go on where the cluster's owner says so.
+func (r *ClusterReconciler) allow(ctx context.Context, name mesh.ClusterName, in registry.Input) error {
+	if in.MeshCluster == nil || in.Halted == "" {
+		return nil
+	}
+	n, err := strconv.Atoi(in.MeshCluster.Annotations[AnnotationAllowDeletes])
+	if err != nil || n <= 0 {
+		return nil
+	}
+	next := in.MeshCluster.DeepCopy()
+	delete(next.Annotations, AnnotationAllowDeletes)
+	if err := r.Patch(ctx, next, client.MergeFrom(in.MeshCluster)); err != nil {
+		return fmt.Errorf("take %s off MeshCluster %s: %w", AnnotationAllowDeletes, name, err)
+	}
+	r.Allow(name, n)
+	return nil
+}
+
 // ownObjects writes what a cluster holds once, whatever it serves.
 func (r *ClusterReconciler) ownObjects(ctx context.Context, name mesh.ClusterName) error {
 	view, ok := r.Feed.Snapshot.Cluster(name)
@@ -234,13 +258,10 @@ func (r *ClusterReconciler) ownObjects(ctx context.Context, name mesh.ClusterNam
 		return nil
 	}
 	result := plan.Cluster(view)
-	if result.Keep {
-		return nil
-	}
 	writable := func(c mesh.ClusterName) bool {
 		return view.Cluster.State.Writable() && fleetConnections{r.Fleet}.Writable(c)
 	}
-	writes := r.Writer.Write(ctx, diff.Ops(result.Objects, view.Held, writable))
+	writes := r.Writer.Write(ctx, diff.Ops(result.Objects, result.Judge(view.Held), writable))
 	if failed := count(writes); failed > 0 {
 		return fmt.Errorf("gateways of %s: %w", name, errNotWritten)
 	}

@@ -88,7 +88,7 @@ func newManager(o Options) (manager.Manager, error) {
 		Scheme: scheme, Logger: o.Log,
 		LeaderElection: le.Enabled, LeaderElectionID: le.LeaseName, LeaderElectionNamespace: c.Clusters.Namespace,
 		LeaderElectionReleaseOnCancel: true,
-		LeaseDuration:                 ptr(time.Duration(le.LeaseDuration)), RenewDeadline: ptr(time.Duration(le.RenewDeadline)), RetryPeriod: ptr(time.Duration(le.RetryPeriod)),
+		LeaseDuration:                 ptr(le.LeaseDuration.Duration), RenewDeadline: ptr(le.RenewDeadline.Duration), RetryPeriod: ptr(le.RetryPeriod.Duration),
 		Metrics:                 metricsserver.Options{BindAddress: c.Metrics.BindAddress},
 		HealthProbeBindAddress:  c.Health.BindAddress,
 		GracefulShutdownTimeout: &graceful,
@@ -111,8 +111,8 @@ func (op *operator) setUp() error {
 		OnChange: func(c mesh.ClusterName) { op.feed.Clusters.Add(priorityChange, c) },
 		Settings: settings, Log: o.Log,
 		Allow:         fleet.Allow(o.Config.Clusters.Allow),
-		SettleTimeout: time.Duration(o.Config.Clusters.SettleTimeout),
-		ProbeInterval: time.Duration(o.Config.Clusters.ProbeInterval),
+		SettleTimeout: o.Config.Clusters.SettleTimeout.Duration,
+		ProbeInterval: o.Config.Clusters.ProbeInterval.Duration,
 	})
 	op.fleet.EngageHub(o.Hub)
 	op.writer = newMemberWriter(op.feed, op.fleet, o, apply.NewMetrics(metrics.Registry))
@@ -154,7 +154,7 @@ func (op *operator) addStatus() error {
 func (op *operator) addClusters() error {
 	op.cluster = &ClusterReconciler{
 		Client: op.GetClient(), Feed: op.feed, Fleet: op.fleet, Writer: op.writer,
-		Namespace: op.options.Config.Clusters.Namespace, Leading: op.leading, Halted: op.writer.Halted, Now: metav1.Now,
+		Namespace: op.options.Config.Clusters.Namespace, Leading: op.leading, Halted: op.writer.Halted, Allow: op.writer.applier.Allow, Now: metav1.Now,
 	}
 	everyReplica := false
 	return builder.TypedControllerManagedBy[mesh.ClusterName](op.Manager).Named("cluster").

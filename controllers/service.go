@@ -46,12 +46,8 @@ func (r *ServiceReconciler) Reconcile(ctx context.Context, key mesh.ServiceKey) 
 	r.Feed.Services.Take(key)
 	view := r.Feed.Snapshot.Service(key)
 	result := plan.Service(view)
-	if result.Keep {
-		r.Feed.Report(mesh.Report{Service: key, Findings: result.Findings, Objects: result.Sources})
-		return reconcile.Result{}, nil
-	}
 	writable := r.writable(view)
-	ops := diff.Ops(result.Objects, view.Held, writable)
+	ops := diff.Ops(result.Objects, result.Judge(view.Held), writable)
 	writes := r.Writer.Write(ctx, ops)
 	r.Feed.Report(conditions.Report(key, result, view.Held, writes, writable))
 	r.announce(ops, writes)

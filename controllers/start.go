@@ -116,8 +116,8 @@ func (s *sweeper) sweep() {
 		for _, c := range view.Clusters {
 			states[c.Name] = c.State.Writable() && fleetConnections{s.fleet}.Writable(c.Name)
 		}
-		ops := diff.Ops(result.Objects, view.Held, func(c mesh.ClusterName) bool { return states[c] })
-		if result.Keep || len(ops) == 0 || s.feed.Services.Pending(key) {
+		ops := diff.Ops(result.Objects, result.Judge(view.Held), func(c mesh.ClusterName) bool { return states[c] })
+		if len(ops) == 0 || s.feed.Services.Pending(key) {
 			continue
 		}
 		s.options.Log.Info("Correcting drift that no event announced", "service", key.String(), "ops", len(ops))
@@ -138,5 +138,5 @@ func newSweeper(op *operator, reg prometheus.Registerer) (*sweeper, error) {
 		}
 		drift = already.ExistingCollector.(prometheus.Counter)
 	}
-	return &sweeper{operator: op, interval: time.Duration(op.options.Config.ResyncInterval), drift: drift}, nil
+	return &sweeper{operator: op, interval: op.options.Config.ResyncInterval.Duration, drift: drift}, nil
 }

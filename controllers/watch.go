@@ -42,11 +42,15 @@ func secretHandler() handler.TypedEventHandler[client.Object, mesh.ClusterName] 
 // meshClusterHandler makes stale the cluster that a MeshCluster is the face of.
 func meshClusterHandler() handler.TypedEventHandler[client.Object, mesh.ClusterName] {
 	return handler.TypedFuncs[client.Object, mesh.ClusterName]{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q clusterQueue) { q.Add(mesh.ClusterName(e.Object.GetName())) },
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q clusterQueue) {
+			q.Add(mesh.ClusterName(e.Object.GetName()))
+		},
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q clusterQueue) {
 			q.Add(mesh.ClusterName(e.ObjectNew.GetName()))
 		},
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q clusterQueue) { q.Add(mesh.ClusterName(e.Object.GetName())) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q clusterQueue) {
+			q.Add(mesh.ClusterName(e.Object.GetName()))
+		},
 	}
 }
 

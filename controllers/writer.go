@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strconv"
-	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/portolan-mesh/portolan/api/v1alpha1"
@@ -50,7 +48,7 @@ func newMemberWriter(feed *Feed, f *fleet.Fleet, o Options, metrics *apply.Metri
 		},
 		SyncNamespace: o.Config.Mesh.SyncNamespace,
 		Metrics:       metrics, Log: o.Log, ReadOnly: c.ReadOnly,
-		Concurrency: c.Concurrency, QPS: float32(c.QPS), Timeout: time.Duration(c.RequestTimeout), MaxDeletes: c.MaxDeletesPerMinute,
+		Concurrency: c.Concurrency, QPS: float32(c.QPS), Timeout: c.RequestTimeout.Duration, MaxDeletes: c.MaxDeletesPerMinute,
 	})
 	return w
 }
@@ -99,7 +97,7 @@ func heldOf(o mesh.Object, version uint64) mesh.Held {
 
 // WriteStatus implements StatusWriter.
 func (w *memberWriter) WriteStatus(ctx context.Context, ref mesh.Ref, status v1alpha1.PolicyStatus) error {
-	err := w.applier.WriteStatus(ctx, ref, 0, status)
+	err := w.applier.WriteStatus(ctx, ref, status)
 	if errors.Is(err, apply.ErrTripped) || errors.Is(err, apply.ErrFrozen) {
 		return nil // the cluster's return makes the object stale
 	}
@@ -114,8 +112,6 @@ func (w *memberWriter) Halted(c mesh.ClusterName) string {
 	return "A plan deletes more objects than apply.maxDeletesPerMinute allows, so nothing is deleted: check what changed, then allow it by the annotation " + AnnotationAllowDeletes
 }
 
-// AnnotationAllowDeletes on a MeshCluster lets halted deletes go on, once for each new value.
+// AnnotationAllowDeletes on a MeshCluster lets so many halted deletes go on. It is
+// taken off the object once it has been read.
 const AnnotationAllowDeletes = "mesh.portolan.dev/allow-deletes"
-
-// statusTime is now, in the precision that conditions keep.
-func statusTime() metav1.Time { return metav1.Now().Rfc3339Copy() }

@@ -33,6 +33,7 @@ type reach struct {
 func (p *planner) client(name mesh.ClusterName) []mesh.Object {
 	r := p.reach(name)
 	if len(r.backends) == 0 || len(p.ports) == 0 {
+		p.stays[name] = p.staysUp()
 		return nil
 	}
 	p.checkBudget(r)
@@ -51,6 +52,13 @@ func (p *planner) client(name mesh.ClusterName) []mesh.Object {
 		}
 	}
 	return append(out, p.filters(r, served)...)
+}
+
+// staysUp is whether something serves the host that cannot be called for now,
+// for want of a Service or of a gateway's address: what clients hold stays. A
+// cluster that leaves the fleet does not count, that is what was asked for.
+func (p *planner) staysUp() bool {
+	return slices.ContainsFunc(p.instances, func(i mesh.Instance) bool { return !p.clusters[i.Cluster].State.Leaving() })
 }
 
 // reach works out the order of clusters for the clients of one cluster.

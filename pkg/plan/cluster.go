@@ -14,10 +14,16 @@ import (
 // routable through it only where a service's plan has published it.
 func Cluster(v snapshot.Cluster) Result {
 	c := v.Cluster
-	if c.State.Gone() || !c.State.Known() || len(c.Gateways) == 0 {
-		return Result{Keep: !c.State.Known()}
-	}
 	var r Result
+	if !c.State.Known() {
+		for _, h := range v.Held {
+			r.Kept = append(r.Kept, h.Ref)
+		}
+		return r
+	}
+	if c.State.Gone() || !hasGateway(c) {
+		return r
+	}
 	for _, ns := range gatewayNamespaces(c) {
 		ref := mesh.Ref{Cluster: c.Name, Kind: mesh.KindGateway, Namespace: ns, Name: mesh.ClusterGateway}
 		if slices.ContainsFunc(v.Foreign, func(h mesh.Held) bool { return h.Ref == ref }) {

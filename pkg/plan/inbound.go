@@ -30,7 +30,7 @@ func (p *planner) inbound() []mesh.Object {
 	}
 	var out []mesh.Object
 	for _, b := range p.backends {
-		if !p.calledFromElsewhere(b.cluster.Name) || len(b.cluster.Gateways) == 0 {
+		if !p.calledFromElsewhere(b.cluster.Name) || !hasGateway(b.cluster) {
 			continue
 		}
 		for _, ns := range gatewayNamespaces(b.cluster) {
@@ -47,6 +47,10 @@ func (p *planner) inbound() []mesh.Object {
 func (p *planner) calledFromElsewhere(c mesh.ClusterName) bool {
 	return slices.ContainsFunc(p.clients, func(client mesh.Client) bool { return client.Cluster != c })
 }
+
+// hasGateway is whether a cluster has an east-west gateway, with an address or
+// without one for now.
+func hasGateway(c mesh.Cluster) bool { return len(c.Gateways)+len(c.GatewayNamespaces) > 0 }
 
 // gatewayNamespaces are those of a cluster's gateway pods.
 func gatewayNamespaces(c mesh.Cluster) []string {
@@ -78,7 +82,26 @@ func (p *planner) inboundEntry(b backend, namespace string) mesh.Object {
 	o := p.object(mesh.Ref{Cluster: b.cluster.Name, Kind: mesh.KindServiceEntry, Namespace: namespace, Name: p.inboundName()},
 		spec, fmt.Sprintf("The gateway lets clients of other clusters in to %s", p.v.Key), p.traffic.refs())
 	o.Inbound = true
-	return p.withContributors(o)
+	return o
+}
+
+// keeps is whether a held object that is not planned stays all the same: one
+// that lets clients in which an unseen cluster may have, or one of a client
+// whose service cannot be called for now.
+func (p *planner) keeps(objects []mesh.Object) func(mesh.Held) bool {
+	planned := map[mesh.Ref]bool{}
+	for _, o := range objects {
+		planned[o.Ref] = true
+	}
+	return func(h mesh.Held) bool {
+		if planned[h.Ref] {
+			return false
+		}
+		if h.Inbound() {
+			return len(p.v.Unknown) > 0 || (len(p.stays) > 0 && p.staysUp() && len(p.backends) == 0)
+		}
+		return p.stays[h.Cluster]
+	}
 }
 
 // aliasGateway opens the gateway for the aliases. They are named exactly, so

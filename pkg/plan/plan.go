@@ -17,8 +17,23 @@ type Result struct {
 	Findings []mesh.Finding
 	// Sources are the users' objects that the plan was made of, sorted.
 	Sources []mesh.Ref
-	// Keep says that the input is not complete: what clusters hold stays as it is.
-	Keep bool
+	// Kept are held objects that stay as they are, whatever Objects says, since
+	// the input is not complete; sorted.
+	Kept []mesh.Ref
+}
+
+// Judge leaves of what is held that which may be compared with Objects.
+func (r Result) Judge(held []mesh.Held) []mesh.Held {
+	if len(r.Kept) == 0 {
+		return held
+	}
+	var out []mesh.Held
+	for _, h := range held {
+		if !slices.Contains(r.Kept, h.Ref) {
+			out = append(out, h)
+		}
+	}
+	return out
 }
 
 // Service plans one service: what its clients' clusters hold to reach it, and
@@ -28,7 +43,7 @@ func Service(v snapshot.Service) Result {
 	p.accept()
 	if waiting := p.waitsFor(); len(waiting) > 0 {
 		p.findWaiting(waiting)
-		return p.result(nil, true)
+		return p.result(nil, func(mesh.Held) bool { return true })
 	}
 	p.findBackends()
 	p.findPorts()
@@ -38,7 +53,7 @@ func Service(v snapshot.Service) Result {
 		objects = append(objects, p.client(c)...)
 	}
 	p.findUnserved()
-	return p.result(p.withoutForeign(objects), false)
+	return p.result(p.withoutForeign(objects), p.keeps(objects))
 }
 
 // planner holds what the steps of one plan have found out.
@@ -60,10 +75,13 @@ type planner struct {
 	backends []backend
 	external bool
 	ports    []port
+
+	// stays are the client clusters whose objects stay as they are.
+	stays map[mesh.ClusterName]bool
 }
 
 func newPlanner(v snapshot.Service) *planner {
-	p := &planner{v: v, settings: v.Settings, clusters: map[mesh.ClusterName]mesh.Cluster{}}
+	p := &planner{v: v, settings: v.Settings, clusters: map[mesh.ClusterName]mesh.Cluster{}, stays: map[mesh.ClusterName]bool{}}
 	for _, c := range v.Clusters {
 		p.clusters[c.Name] = c
 	}
@@ -87,9 +105,15 @@ func (p *planner) tell(reason, message string) {
 }
 
 // result sorts what was found.
-func (p *planner) result(objects []mesh.Object, keep bool) Result {
+func (p *planner) result(objects []mesh.Object, keep func(mesh.Held) bool) Result {
 	slices.SortFunc(objects, func(a, b mesh.Object) int { return a.Ref.Compare(b.Ref) })
-	return Result{Objects: objects, Findings: mesh.SortFindings(p.findings), Sources: p.sources(), Keep: keep}
+	r := Result{Objects: objects, Findings: mesh.SortFindings(p.findings), Sources: p.sources()}
+	for _, h := range p.v.Held {
+		if keep(h) {
+			r.Kept = append(r.Kept, h.Ref)
+		}
+	}
+	return r
 }
 
 // sources lists the users' objects that the plan was made of. The fleet default

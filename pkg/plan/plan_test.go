@@ -80,8 +80,8 @@ func shown(t *testing.T, results map[string]plan.Result) any {
 	var kept []string
 	for _, key := range slices.Sorted(maps.Keys(results)) {
 		r := results[key]
-		if r.Keep {
-			kept = append(kept, key)
+		for _, ref := range r.Kept {
+			kept = append(kept, ref.String())
 		}
 		for _, o := range r.Objects {
 			u, err := plantest.Manifest(o)
