@@ -17,6 +17,7 @@ import (
 
 	"github.com/portolan-mesh/portolan/api/v1alpha1"
 	"github.com/portolan-mesh/portolan/pkg/config"
+	"github.com/portolan-mesh/portolan/pkg/mesh"
 )
 
 // removeOptions are the flags of cluster remove.
@@ -39,8 +40,8 @@ wait. The manager then withdraws the cluster's endpoints from every other
 cluster, deletes what it wrote in the cluster itself, and lets go of the
 kubeconfig last. --force does not wait for a cluster that cannot be reached.
 
-What cluster add made in the member stays: to delete it, which revokes the
-token, run kubectl delete -k config/member there.`,
+What cluster add made in the member stays. To revoke the token, delete its
+ServiceAccount there: kubectl -n portolan-system delete serviceaccount portolan-member`,
 		Args: exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.name = args[0]
@@ -209,18 +210,20 @@ func (r *removal) status(ctx context.Context) (string, bool, error) {
 	return ready.Reason + ": " + ready.Message, true, nil
 }
 
-// gone is whether the manager has let go of the cluster. A MeshCluster that
-// someone wrote beforehand is deleted then, since the person asked for that.
+// gone is whether the manager has let go of the cluster. It deletes a
+// MeshCluster that it made itself; one that somebody wrote stays, with the
+// reason that nothing holds a kubeconfig for it.
 func (r *removal) gone(ctx context.Context) (bool, error) {
 	c, known, err := r.meshCluster(ctx)
 	if err != nil || !known {
 		return err == nil, err
 	}
 	ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionReady)
-	if ready != nil && ready.Reason == v1alpha1.ReasonKubeconfigMissing {
-		return false, client.IgnoreNotFound(r.hub.Delete(ctx, &c))
+	if c.Labels[mesh.LabelManagedBy] == mesh.FieldManager || ready == nil || ready.Reason != v1alpha1.ReasonKubeconfigMissing {
+		return false, nil
 	}
-	return false, nil
+	r.say("MeshCluster %s was not made by the manager and stays; to delete it: %s", c.Name, r.hub.kubectl("delete meshcluster "+c.Name))
+	return true, nil
 }
 
 func (r *removal) meshCluster(ctx context.Context) (v1alpha1.MeshCluster, bool, error) {

@@ -102,7 +102,7 @@ func TestClusterRemoveDead(t *testing.T) {
 }
 
 // TestClusterRemoveShared takes one cluster out of a Secret that holds two, and
-// deletes the MeshCluster that the manager keeps since somebody wrote it.
+// leaves a MeshCluster that somebody wrote.
 func TestClusterRemoveShared(t *testing.T) {
 	b := newBed(t, "east", "west")
 	must(t, b.client(b.Hub).Create(t.Context(), &corev1.Secret{
@@ -114,6 +114,9 @@ func TestClusterRemoveShared(t *testing.T) {
 	expect(t, cli.ExitOK, code, out, stderr)
 	if both := b.secret("both"); both == nil || both.Data["east"] != nil || both.Data["west"] == nil {
 		t.Error("the Secret lost the other cluster, or kept this one")
+	}
+	if !strings.Contains(stderr, "kubectl --context hub delete meshcluster east") {
+		t.Errorf("nothing says that the MeshCluster stays:\n%s", stderr)
 	}
 }
 

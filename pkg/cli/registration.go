@@ -35,7 +35,7 @@ func (c *connection) registrations(ctx context.Context, clusters config.Clusters
 	for _, s := range secrets.Items {
 		for key := range s.Data {
 			name := key
-			if key == kubeconfigKey {
+			if key == kubeconfigKey && len(s.Data) == 1 {
 				name = s.Name
 			}
 			all = append(all, registration{cluster: name, secret: s, key: key})
