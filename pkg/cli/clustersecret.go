@@ -74,7 +74,7 @@ func (d *addition) secret(cred credential) (*corev1.Secret, error) {
 
 // apply makes the object as it should be, whoever wrote it before.
 func (c *connection) apply(ctx context.Context, o client.Object) error {
-	content, err := manifest(o)
+	content, err := written(o)
 	if err != nil {
 		return err
 	}
@@ -82,8 +82,8 @@ func (c *connection) apply(ctx context.Context, o client.Object) error {
 		client.FieldOwner(fieldManager), client.ForceOwnership)
 }
 
-// manifest is an object as someone would write it down: without what only an API server sets.
-func manifest(o client.Object) (map[string]any, error) {
+// written is an object as someone would write it down: without what only an API server sets.
+func written(o client.Object) (map[string]any, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
 		return nil, err

@@ -86,7 +86,7 @@ func (d *addition) noToken(err error) error {
 // printDocuments writes one YAML document an object, each with its cluster in a comment.
 func printDocuments(w io.Writer, all []placed) error {
 	for _, p := range all {
-		content, err := manifest(p.object)
+		content, err := written(p.object)
 		if err != nil {
 			return err
 		}
@@ -105,7 +105,7 @@ func printDocuments(w io.Writer, all []placed) error {
 func printList(w io.Writer, all []placed) error {
 	items := make([]any, 0, len(all))
 	for _, p := range all {
-		content, err := manifest(p.object)
+		content, err := written(p.object)
 		if err != nil {
 			return err
 		}
