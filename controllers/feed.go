@@ -51,6 +51,16 @@ func (f *Feed) Forget(cluster mesh.ClusterName) { f.spread(f.Snapshot.Forget(clu
 // Report stores what became of a plan.
 func (f *Feed) Report(r mesh.Report) { f.spread(f.Snapshot.Report(r)) }
 
+// Moved makes stale what depends on the connection to a cluster. The hub's own
+// has no MeshCluster and takes no objects of clients.
+func (f *Feed) Moved(c mesh.ClusterName) {
+	f.Objects.Add(priorityLater, f.Snapshot.Policies(c)...)
+	if c != mesh.Hub {
+		f.Clusters.Add(priorityChange, c)
+		f.Services.Add(priorityLater, f.Snapshot.KeysIn(c)...)
+	}
+}
+
 func (f *Feed) spread(d snapshot.Dirty) {
 	f.Services.Add(priorityChange, d.Services...)
 	f.Services.Add(priorityLater, d.Later...)

@@ -108,7 +108,7 @@ func (op *operator) setUp() error {
 	op.fleet = fleet.New(fleet.Options{
 		Sink:     op.feed,
 		Observe:  func(c mesh.ClusterName, obj runtime.Object) (mesh.Row, bool) { return observe.Object(c, obj, settings) },
-		OnChange: func(c mesh.ClusterName) { op.feed.Clusters.Add(priorityChange, c) },
+		OnChange: op.feed.Moved,
 		Settings: settings, Log: o.Log,
 		Allow:         fleet.Allow(o.Config.Clusters.Allow),
 		SettleTimeout: o.Config.Clusters.SettleTimeout.Duration,
@@ -147,7 +147,7 @@ func (op *operator) addStatus() error {
 	return builder.TypedControllerManagedBy[mesh.Ref](op.Manager).Named("status").
 		WithOptions(controller.TypedOptions[mesh.Ref]{MaxConcurrentReconciles: 4, RateLimiter: backOff[mesh.Ref]()}).
 		WithLogConstructor(logWith[mesh.Ref](op.options.Log, "object")).
-		WatchesRawSource(op.feed.Objects.Source(op.feed.Snapshot.Policies, false)).
+		WatchesRawSource(op.feed.Objects.Source(op.feed.Snapshot.EveryPolicy, false)).
 		Complete(r)
 }
 

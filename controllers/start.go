@@ -17,31 +17,31 @@ import (
 // starter engages every cluster that a Secret names and waits until what
 // answers has been seen, before services are planned: a plan that is made of
 // half the fleet would be made again, and must not take the absent for gone.
-type starter struct{ *operator }
+type starter struct{ op *operator }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable: a standby is warm.
 func (*starter) NeedLeaderElection() bool { return false }
 
 // Start implements manager.Runnable.
 func (s *starter) Start(ctx context.Context) error {
-	secrets, err := s.cluster.secrets(ctx)
+	secrets, err := s.op.cluster.secrets(ctx)
 	if err != nil {
 		return err
 	}
 	for i := range secrets {
 		for _, name := range ClusterNames(&secrets[i]) {
-			if _, _, err := s.cluster.decide(ctx, name, secrets); err != nil {
+			if _, _, err := s.op.cluster.decide(ctx, name, secrets); err != nil {
 				return err
 			}
 		}
 	}
-	if err := s.fleet.WaitSettled(ctx); err != nil {
+	if err := s.op.fleet.WaitSettled(ctx); err != nil {
 		return nil // the manager stops
 	}
 	if err := s.settleRows(ctx); err != nil {
 		return nil
 	}
-	s.feed.Open()
+	s.op.feed.Open()
 	<-ctx.Done()
 	return nil
 }
@@ -51,10 +51,10 @@ func (s *starter) Start(ctx context.Context) error {
 func (s *starter) settleRows(ctx context.Context) error {
 	const look = 20 * time.Millisecond
 	for {
-		hub, _ := s.fleet.Status(mesh.Hub)
+		hub, _ := s.op.fleet.Status(mesh.Hub)
 		ready := hub.State == mesh.ClusterSynced
-		for _, c := range s.feed.Snapshot.Clusters() {
-			status, _ := s.fleet.Status(c.Name)
+		for _, c := range s.op.feed.Snapshot.Clusters() {
+			status, _ := s.op.fleet.Status(c.Name)
 			ready = ready && (!status.State.Known() || c.State.Known())
 		}
 		if ready {
@@ -77,18 +77,18 @@ func (op *operator) ready(*http.Request) error {
 }
 
 // elected makes every cluster stale once this replica may write.
-type elected struct{ *operator }
+type elected struct{ op *operator }
 
 // Start implements manager.Runnable. It needs leader election, as runnables do.
 func (e *elected) Start(context.Context) error {
-	e.feed.Clusters.Add(priorityChange, e.clusterNames()...)
+	e.op.feed.Clusters.Add(priorityChange, e.op.clusterNames()...)
 	return nil
 }
 
 // sweeper plans everything again from time to time. It must find nothing: what
 // it finds is a change that nobody was told of, which it counts.
 type sweeper struct {
-	*operator
+	op       *operator
 	interval time.Duration
 	drift    prometheus.Counter
 }
@@ -109,20 +109,20 @@ func (s *sweeper) Start(ctx context.Context) error {
 
 // sweep puts keys with a difference that no event announced on the queue.
 func (s *sweeper) sweep() {
-	for _, key := range s.feed.Snapshot.Keys() {
-		view := s.feed.Snapshot.Service(key)
+	for _, key := range s.op.feed.Snapshot.Keys() {
+		view := s.op.feed.Snapshot.Service(key)
 		result := plan.Service(view)
 		states := map[mesh.ClusterName]bool{}
 		for _, c := range view.Clusters {
-			states[c.Name] = c.State.Writable() && fleetConnections{s.fleet}.Writable(c.Name)
+			states[c.Name] = c.State.Writable() && fleetConnections{s.op.fleet}.Writable(c.Name)
 		}
 		ops := diff.Ops(result.Objects, result.Judge(view.Held), func(c mesh.ClusterName) bool { return states[c] })
-		if len(ops) == 0 || s.feed.Services.Pending(key) {
+		if len(ops) == 0 || s.op.feed.Services.Pending(key) {
 			continue
 		}
-		s.options.Log.Info("Correcting drift that no event announced", "service", key.String(), "ops", len(ops))
+		s.op.options.Log.Info("Correcting drift that no event announced", "service", key.String(), "ops", len(ops))
 		s.drift.Inc()
-		s.feed.Services.Add(prioritySweep, key)
+		s.op.feed.Services.Add(prioritySweep, key)
 	}
 }
 
@@ -138,5 +138,5 @@ func newSweeper(op *operator, reg prometheus.Registerer) (*sweeper, error) {
 		}
 		drift = already.ExistingCollector.(prometheus.Counter)
 	}
-	return &sweeper{operator: op, interval: op.options.Config.ResyncInterval.Duration, drift: drift}, nil
+	return &sweeper{op: op, interval: op.options.Config.ResyncInterval.Duration, drift: drift}, nil
 }

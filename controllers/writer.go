@@ -38,10 +38,7 @@ func newMemberWriter(feed *Feed, f *fleet.Fleet, o Options, metrics *apply.Metri
 	c := o.Config.Apply
 	w.applier = apply.New(apply.Options{
 		Client: f.Connection,
-		OnChange: func(name mesh.ClusterName) {
-			feed.Services.Add(priorityLater, feed.Snapshot.KeysIn(name)...)
-			feed.Clusters.Add(priorityChange, name)
-		},
+		OnChange: feed.Moved,
 		Exempt: func(name mesh.ClusterName) bool {
 			view, ok := feed.Snapshot.Cluster(name)
 			return ok && view.Cluster.State == mesh.ClusterCleaning

@@ -48,11 +48,19 @@ func (s *Snapshot) Policy(ref mesh.Ref) (Policy, bool) {
 	return Policy{}, false
 }
 
-// Policies lists the users' objects that have a status, sorted.
-func (s *Snapshot) Policies() []mesh.Ref {
+// Policies lists the users' objects of a cluster that have a status.
+func (s *Snapshot) Policies(name mesh.ClusterName) []mesh.Ref {
+	return s.policies(func(r mesh.Ref) bool { return r.Cluster == name })
+}
+
+// EveryPolicy lists the users' objects of all clusters that have a status.
+func (s *Snapshot) EveryPolicy() []mesh.Ref {
+	return s.policies(func(mesh.Ref) bool { return true })
+}
+
+func (s *Snapshot) policies(every func(mesh.Ref) bool) []mesh.Ref {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	every := func(mesh.Ref) bool { return true }
 	return slices.Concat(s.dependencies.refs(every), s.identities.refs(every), s.traffic.refs(every), s.routing.refs(every))
 }
 
