@@ -54,14 +54,15 @@ func foresee(rows []mesh.Row, settings mesh.Settings) forecast {
 		}
 		findings = append(findings, s.Usage(c.Name).Malformed...)
 	}
-	findings = append(findings, refused(s, findings)...)
+	findings = append(findings, refused(s, rows, findings)...)
 	return newForecast(s.Clusters(), objects, mesh.SortFindings(findings))
 }
 
-// refused are the objects that no plan speaks of and that are not accepted.
-func refused(s *snapshot.Snapshot, known []mesh.Finding) []mesh.Finding {
+// refused are the users' objects that no plan speaks of and that are not accepted.
+func refused(s *snapshot.Snapshot, rows []mesh.Row, known []mesh.Finding) []mesh.Finding {
 	var more []mesh.Finding
-	for _, ref := range s.Policies() {
+	for _, row := range rows {
+		ref := row.Key()
 		view, ok := s.Policy(ref)
 		if !ok || slices.ContainsFunc(known, func(f mesh.Finding) bool { return f.Object == ref }) {
 			continue
