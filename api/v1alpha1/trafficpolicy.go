@@ -20,7 +20,9 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:validation:XValidation:rule="self.spec.target.identity != '*' || !has(self.spec.hosts)",fieldPath=".spec.hosts",message="spec.hosts cannot be set in the fleet default"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.hosts) || (has(self.spec.target.env) && self.spec.target.env != '*')",fieldPath=".spec.hosts",message="spec.hosts needs spec.target.env, since a host belongs to one env"
 type TrafficPolicy struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// metadata is that of every object.
+	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// spec says how clients reach the target.

@@ -7,11 +7,15 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"time"
 )
 
 // store is etcd, by its JSON gateway. Keys are base64 on the wire, as
 // encoding/json writes []byte.
 type store struct{ url string }
+
+// etcdClient bounds a request: etcd is on this machine and answers at once or never.
+var etcdClient = &http.Client{Timeout: 10 * time.Second}
 
 func (s *Server) store() store { return store{url: local("http", s.etcdPort)} }
 
@@ -65,7 +69,7 @@ func (s store) call(ctx context.Context, path string, ask, answer any) error {
 	if err != nil {
 		return err
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := etcdClient.Do(request)
 	if err != nil {
 		return err
 	}

@@ -125,7 +125,7 @@ func (k *kind) unknown(o *unstructured.Unstructured) error {
 
 // invalid is what the schema says against values, in the API server's order.
 func (k *kind) invalid(o *unstructured.Unstructured) field.ErrorList {
-	ctx := context.Background()
+	ctx := context.Background() //nolint:forbidigo // Nothing here waits for anything.
 	errs := metavalidation.ValidateObjectMetaAccessor(o, k.namespaced, metavalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
 	errs = append(errs, validation.ValidateCustomResource(nil, o.Object, k.fields)...)
 	errs = append(errs, objectmeta.Validate(ctx, nil, o.Object, k.structural, false)...)

@@ -45,7 +45,7 @@ func TestValidate(t *testing.T) {
 		{name: "valid Dependency", object: dependency},
 		{name: "older version", object: entry, old: "io/v1", new: "io/v1alpha3"},
 		{name: "unknown kind", object: entry, old: "kind: ServiceEntry", new: "kind: Sidecart", want: "no CRD for"},
-		{name: "unknown field", object: entry, old: "resolution:", new: "resolutoin:", want: `unknown field "spec.resolutoin"`},
+		{name: "unknown field", object: entry, old: "resolution:", new: "resolve:", want: `unknown field "spec.resolve"`},
 		{name: "unknown field in a list", object: dependency, old: "{identity:", new: "{idd: a, identity:", want: `unknown field "spec.destinations[0].idd"`},
 		{name: "enum", object: entry, old: "STATIC", new: "STATICK", want: "spec.resolution: Unsupported value"},
 		{name: "type", object: entry, old: "number: 80", new: "number: x", want: "spec.ports[0].number: Invalid value"},
