@@ -1,0 +1,86 @@
+# Everything that is done with this tree. Needs Go and git; the rest is built
+# from Go modules, whose versions are pinned in hack/tools and hack/testbin.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+
+GO ?= go
+TOOL := $(GO) tool -modfile=hack/tools/go.mod
+# golangci-lint with kube-api-linter in it.
+LINT := $(TOOL) golangci-lint-kube-api-linter
+# How long each fuzz test runs in fuzz-short.
+FUZZTIME ?= 20s
+# Packages that the race detector looks at: those that decide, and those that run at once.
+RACE ?= ./pkg/mesh/... ./pkg/observe/... ./pkg/snapshot/... ./pkg/plan/... ./pkg/diff/... ./pkg/conditions/... \
+	./pkg/registry/... ./pkg/fleet/... ./pkg/apply/... ./controllers/...
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## Show this list.
+	@awk 'BEGIN {FS = ":.*## "} /^##@ / {print "\n" substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+##@ Build
+
+.PHONY: build
+build: ## Build bin/portolan: the manager and the command line in one.
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/portolan ./cmd/portolan
+
+.PHONY: generate
+generate: ## Write the deep copies of api/ (zz_generated.deepcopy.go).
+	$(TOOL) controller-gen object paths=./api/...
+
+.PHONY: manifests
+manifests: ## Write the CRDs of api/ (config/crd/bases).
+	$(TOOL) controller-gen crd paths=./api/... output:crd:dir=config/crd/bases
+
+.PHONY: fmt
+fmt: ## Format all Go files and sort their imports.
+	$(LINT) fmt
+
+.PHONY: tidy
+tidy: ## Bring go.mod and go.sum of all three modules in order.
+	$(GO) mod tidy
+	cd hack/tools && $(GO) mod tidy
+	cd hack/testbin && $(GO) mod tidy -e
+
+##@ Check
+
+.PHONY: test
+test: testbin ## Run every test, on real API servers too. The first run builds those, about 5 minutes.
+	$(GO) test -timeout 20m ./...
+
+.PHONY: testbin
+testbin: ## Build kube-apiserver, etcd and kubectl for the tests, unless they are in the user's cache.
+	@$(GO) run ./hack/testservers
+
+.PHONY: test-race
+test-race: testbin ## Run tests under the race detector, which needs a C compiler.
+	CGO_ENABLED=1 $(GO) test -race -timeout 20m $(RACE)
+
+.PHONY: fuzz-short
+fuzz-short: ## Run each fuzz test for FUZZTIME (20s).
+	@hack/fuzz.sh $(FUZZTIME)
+
+.PHONY: lint
+lint: ## Run all linters of .golangci.yml.
+	$(LINT) config verify
+	$(LINT) run ./...
+
+.PHONY: verify-generated
+verify-generated: ## Fail if generate or manifests would change a file.
+	@hack/verify-generated.sh
+
+.PHONY: bench
+bench: testbin ## Measure the operator on real API servers; the last line is JSON.
+	$(GO) run ./hack/bench
+
+##@ Try
+
+.PHONY: demo
+demo: testbin ## Run a hub and three members on this machine, with samples, and show what they get.
+	$(GO) run ./hack/demo up
+
+.PHONY: demo-down
+demo-down: ## End the demo and remove what it kept.
+	$(GO) run ./hack/demo down
