@@ -81,24 +81,21 @@ func (s *surveyor) look(ctx context.Context, wg *sync.WaitGroup) error {
 		s.full = now
 		clear(s.granted)
 	}
-	wanted, err := s.wanted(ctx)
+	part := s.part()
+	wanted, err := s.wanted(ctx, part)
 	if err != nil {
 		return err
 	}
-	s.steer(ctx, wg, wanted)
+	s.steer(ctx, wg, part, wanted)
 	return s.preflight(ctx, wanted)
 }
 
-// wanted are the resources that shall be watched: those of the cluster's part
-// that it serves.
-func (s *surveyor) wanted(ctx context.Context) ([]resource, error) {
-	s.mu.Lock()
-	suspects := s.suspects
-	s.suspects = map[mesh.Kind]bool{}
-	s.mu.Unlock()
+// wanted are those of the part that the cluster serves.
+func (s *surveyor) wanted(ctx context.Context, part []resource) ([]resource, error) {
+	suspects := s.takeSuspects()
 	served := map[schema.GroupVersion]map[string]bool{}
 	var wanted []resource
-	for _, r := range s.part() {
+	for _, r := range part {
 		_, running := s.running[r.kind]
 		if !r.optional() || running && !suspects[r.kind] && s.gone[r.kind] == 0 {
 			wanted = append(wanted, r)
@@ -116,10 +113,21 @@ func (s *surveyor) wanted(ctx context.Context) ([]resource, error) {
 			wanted = append(wanted, r)
 		}
 	}
-	for kind := range suspects {
-		s.distrust(kind)
-	}
 	return wanted, nil
+}
+
+// takeSuspects returns the kinds that were refused or not found since the last
+// look. What was granted for them is not believed any more.
+func (s *surveyor) takeSuspects() map[mesh.Kind]bool {
+	s.mu.Lock()
+	suspects := s.suspects
+	s.suspects = map[mesh.Kind]bool{}
+	s.mu.Unlock()
+	for kind := range suspects {
+		r, _ := Resource(kind)
+		maps.DeleteFunc(s.granted, func(a Access, _ bool) bool { return a.Group == r.Group })
+	}
+	return suspects
 }
 
 // stays is whether r is to be watched. A kind that was served has to be missing
@@ -131,12 +139,6 @@ func (s *surveyor) stays(r resource, served, running bool) bool {
 	}
 	s.gone[r.kind]++
 	return s.gone[r.kind] < 2
-}
-
-// distrust forgets what was granted for a kind.
-func (s *surveyor) distrust(kind mesh.Kind) {
-	r, _ := Resource(kind)
-	maps.DeleteFunc(s.granted, func(a Access, _ bool) bool { return a.Group == r.Group })
 }
 
 // part are the kinds of this cluster that become rows: the policies of a member
@@ -178,9 +180,8 @@ func (s *surveyor) serves(ctx context.Context, gv schema.GroupVersion) (map[stri
 
 // steer runs a reflector for each wanted kind, ends those of other kinds, and
 // says what is missing.
-func (s *surveyor) steer(ctx context.Context, wg *sync.WaitGroup, wanted []resource) {
+func (s *surveyor) steer(ctx context.Context, wg *sync.WaitGroup, part, wanted []resource) {
 	var absent, added []mesh.Kind
-	part := s.part()
 	for _, r := range resources() {
 		is := func(o resource) bool { return o.kind == r.kind }
 		switch {
