@@ -106,6 +106,32 @@ func (p *process) kill() {
 	<-p.done
 }
 
+// pause stops the process and returns once each of its threads stands still:
+// those on another processor run on for a while after the signal.
+func (p *process) pause() error {
+	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	return wait(p.done, grace, func() error {
+		// Where there is no /proc nothing matches, and the signal must do.
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.cmd.Process.Pid))
+		if err != nil {
+			return err
+		}
+		for _, thread := range threads {
+			stat, err := os.ReadFile(thread)
+			if err != nil {
+				return err
+			}
+			// pid (name) state ..., and a name may hold anything.
+			if state := bytes.LastIndexByte(stat, ')') + 2; stat[state] != 'T' {
+				return fmt.Errorf("%s still runs", thread)
+			}
+		}
+		return nil
+	})
+}
+
 // await calls ready until it succeeds, the process ends or the context does.
 // The error then holds the end of the process's log.
 func (p *process) await(ctx context.Context, ready func(context.Context) error) error {

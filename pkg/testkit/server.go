@@ -163,7 +163,7 @@ func (s *Server) Kill() { s.api.kill() }
 
 // Pause makes the API server a black hole until Resume: connections open and
 // nothing answers.
-func (s *Server) Pause() error { return s.api.cmd.Process.Signal(syscall.SIGSTOP) }
+func (s *Server) Pause() error { return s.api.pause() }
 
 // Resume ends Pause.
 func (s *Server) Resume() error { return s.api.cmd.Process.Signal(syscall.SIGCONT) }
