@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"sync"
+	"time"
 
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
@@ -77,11 +78,12 @@ func (f *Feed) Open() {
 // Queue is a controller's queue as its feeders see it. Keys that are added
 // before the controller starts are dropped: its start makes every key stale.
 type Queue[K comparable] struct {
-	mu      sync.Mutex // guards all below
-	queue   workqueue.TypedRateLimitingInterface[K]
-	closed  bool
-	all     func() []K
-	pending map[K]bool
+	mu     sync.Mutex // guards all below
+	queue  workqueue.TypedRateLimitingInterface[K]
+	closed bool
+	all    func() []K
+	// pending keys, with the time since when they are stale.
+	pending map[K]time.Time
 }
 
 // Source starts the queue with every key that all returns. With hold, keys are
@@ -92,7 +94,7 @@ func (q *Queue[K]) Source(all func() []K, hold bool) source.TypedSource[K] {
 	q.mu.Unlock()
 	return source.TypedFunc[K](func(_ context.Context, queue workqueue.TypedRateLimitingInterface[K]) error {
 		q.mu.Lock()
-		q.queue, q.pending = queue, map[K]bool{}
+		q.queue, q.pending = queue, map[K]time.Time{}
 		q.mu.Unlock()
 		q.Add(priorityLater, all()...)
 		return nil
@@ -112,8 +114,11 @@ func (q *Queue[K]) Add(priority int, keys ...K) {
 	q.mu.Lock()
 	queue, ready := q.queue, q.queue != nil && !q.closed
 	if ready {
+		now := time.Now()
 		for _, k := range keys {
-			q.pending[k] = true
+			if _, waits := q.pending[k]; !waits {
+				q.pending[k] = now
+			}
 		}
 	}
 	q.mu.Unlock()
@@ -129,16 +134,20 @@ func (q *Queue[K]) Add(priority int, keys ...K) {
 	}
 }
 
-// Take says that a key is being worked on: what comes from now on is new.
-func (q *Queue[K]) Take(key K) {
+// Take says that a key is being worked on: what comes from now on is new. It
+// returns since when the key has been stale, zero where a retry brought it back.
+func (q *Queue[K]) Take(key K) time.Time {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	since := q.pending[key]
 	delete(q.pending, key)
+	return since
 }
 
 // Pending is whether a key waits to be worked on.
 func (q *Queue[K]) Pending(key K) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.pending[key]
+	_, waits := q.pending[key]
+	return waits
 }

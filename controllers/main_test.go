@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/go-logr/logr/testr"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/portolan-mesh/portolan/controllers"
 	"github.com/portolan-mesh/portolan/pkg/config"
@@ -49,7 +50,7 @@ func (w *world) run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
-		done <- controllers.Run(ctx, controllers.Options{Hub: w.Hub.RestConfig(), Config: w.config, Log: testr.New(w.T)})
+		done <- controllers.Run(ctx, controllers.Options{Hub: w.Hub.RestConfig(), Config: w.config, Log: testr.New(w.T), Metrics: prometheus.NewRegistry()})
 	}()
 	var once sync.Once
 	w.stop = func() {

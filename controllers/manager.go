@@ -23,6 +23,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/portolan-mesh/portolan/api/v1alpha1"
 	"github.com/portolan-mesh/portolan/pkg/apply"
@@ -43,11 +44,16 @@ type Options struct {
 	Hub    *rest.Config
 	Config config.Config
 	Log    logr.Logger
+	// Metrics takes the operator's metrics. Unset means the registry that the metrics endpoint serves.
+	Metrics prometheus.Registerer
 }
 
 // Run runs the operator until ctx ends. When it returns, nothing that it
 // started is left.
 func Run(ctx context.Context, o Options) error {
+	if o.Metrics == nil {
+		o.Metrics = metrics.Registry
+	}
 	m, err := newManager(o)
 	if err != nil {
 		return err
@@ -67,6 +73,7 @@ type operator struct {
 	fleet   *fleet.Fleet
 	writer  *memberWriter
 	cluster *ClusterReconciler
+	metrics *Metrics
 }
 
 func newManager(o Options) (manager.Manager, error) {
@@ -115,14 +122,16 @@ func (op *operator) setUp() error {
 		ProbeInterval: o.Config.Clusters.ProbeInterval.Duration,
 	})
 	op.fleet.EngageHub(o.Hub)
-	op.writer = newMemberWriter(op.feed, op.fleet, o, apply.NewMetrics(metrics.Registry))
+	op.writer = newMemberWriter(op.feed, op.fleet, o, apply.NewMetrics(o.Metrics))
+	op.metrics = NewMetrics(o.Metrics, op.feed.Snapshot)
 	for _, add := range []func() error{
+		func() error { return fleet.RegisterMetrics(o.Metrics, op.fleet) },
 		func() error { return op.Add(op.fleet) },
 		op.addClusters, op.addServices, op.addStatus,
 		func() error { return op.Add(op.writer.applier) },
 		func() error { return op.Add(&starter{op}) },
 		func() error { return op.Add(&elected{op}) },
-		op.addSweeper,
+		func() error { return op.Add(&sweeper{op: op, interval: o.Config.ResyncInterval.Duration}) },
 		func() error { return op.AddHealthzCheck("ping", healthz.Ping) },
 		func() error { return op.AddReadyzCheck("hub", op.ready) },
 	} {
@@ -134,7 +143,7 @@ func (op *operator) setUp() error {
 }
 
 func (op *operator) addServices() error {
-	r := &ServiceReconciler{Feed: op.feed, Writer: op.writer, Connections: fleetConnections{op.fleet}, Events: op.GetEventRecorder("portolan")}
+	r := &ServiceReconciler{Feed: op.feed, Writer: op.writer, Connections: fleetConnections{op.fleet}, Events: op.GetEventRecorder("portolan"), Metrics: op.metrics}
 	return builder.TypedControllerManagedBy[mesh.ServiceKey](op.Manager).Named("service").
 		WithOptions(controller.TypedOptions[mesh.ServiceKey]{MaxConcurrentReconciles: serviceWorkers, RateLimiter: backOff[mesh.ServiceKey]()}).
 		WithLogConstructor(logWith[mesh.ServiceKey](op.options.Log, "service")).
@@ -164,14 +173,6 @@ func (op *operator) addClusters() error {
 		Watches(&corev1.Secret{}, secretHandler()).
 		Watches(&v1alpha1.MeshCluster{}, meshClusterHandler()).
 		Complete(op.cluster)
-}
-
-func (op *operator) addSweeper() error {
-	s, err := newSweeper(op, metrics.Registry)
-	if err != nil {
-		return err
-	}
-	return op.Add(s)
 }
 
 // leading is whether this replica writes.

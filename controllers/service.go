@@ -36,6 +36,7 @@ type ServiceReconciler struct {
 	Writer      Writer
 	Connections Connections
 	Events      events.EventRecorder
+	Metrics     *Metrics
 }
 
 // errNotWritten is that some writes of a plan are not done; its report says which.
@@ -43,7 +44,7 @@ var errNotWritten = errors.New("not every write of the plan is done")
 
 // Reconcile plans one service from the snapshot and writes the difference.
 func (r *ServiceReconciler) Reconcile(ctx context.Context, key mesh.ServiceKey) (reconcile.Result, error) {
-	r.Feed.Services.Take(key)
+	since := r.Feed.Services.Take(key)
 	view := r.Feed.Snapshot.Service(key)
 	result := plan.Service(view)
 	writable := r.writable(view)
@@ -51,6 +52,7 @@ func (r *ServiceReconciler) Reconcile(ctx context.Context, key mesh.ServiceKey) 
 	writes := r.Writer.Write(ctx, ops)
 	r.Feed.Report(conditions.Report(key, result, view.Held, writes, writable))
 	r.announce(ops, writes)
+	r.Metrics.count(ops, writes, since)
 	if failed := count(writes); failed > 0 {
 		return reconcile.Result{}, fmt.Errorf("%s: %d of %d: %w", key, failed, len(ops), errNotWritten)
 	}

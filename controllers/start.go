@@ -3,11 +3,8 @@ package controllers
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/portolan-mesh/portolan/pkg/diff"
 	"github.com/portolan-mesh/portolan/pkg/mesh"
@@ -90,7 +87,6 @@ func (e *elected) Start(context.Context) error {
 type sweeper struct {
 	op       *operator
 	interval time.Duration
-	drift    prometheus.Counter
 }
 
 // Start implements manager.Runnable.
@@ -121,22 +117,7 @@ func (s *sweeper) sweep() {
 			continue
 		}
 		s.op.options.Log.Info("Correcting drift that no event announced", "service", key.String(), "ops", len(ops))
-		s.drift.Inc()
+		s.op.metrics.resyncDrift.Inc()
 		s.op.feed.Services.Add(prioritySweep, key)
 	}
-}
-
-func newSweeper(op *operator, reg prometheus.Registerer) (*sweeper, error) {
-	drift := prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "portolan_resync_drift_total",
-		Help: "Services whose periodic plan found a difference that no event announced.",
-	})
-	if err := reg.Register(drift); err != nil {
-		var already prometheus.AlreadyRegisteredError
-		if !errors.As(err, &already) {
-			return nil, fmt.Errorf("register metrics: %w", err)
-		}
-		drift = already.ExistingCollector.(prometheus.Counter)
-	}
-	return &sweeper{op: op, interval: op.options.Config.ResyncInterval.Duration, drift: drift}, nil
 }

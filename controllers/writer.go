@@ -37,7 +37,7 @@ func newMemberWriter(feed *Feed, f *fleet.Fleet, o Options, metrics *apply.Metri
 	w := &memberWriter{feed: feed}
 	c := o.Config.Apply
 	w.applier = apply.New(apply.Options{
-		Client: f.Connection,
+		Client:   f.Connection,
 		OnChange: feed.Moved,
 		Exempt: func(name mesh.ClusterName) bool {
 			view, ok := feed.Snapshot.Cluster(name)

@@ -28,6 +28,14 @@ var conflicting = []string{
 	v1alpha1.ReasonNotOurs, v1alpha1.ReasonIdentityClaimed, v1alpha1.ReasonHostClaimed, v1alpha1.ReasonPolicyOverridden,
 }
 
+// degrading are the findings that tell of a plan which does less than asked,
+// worst first. Those that are not named come last.
+var degrading = []string{
+	v1alpha1.ReasonUnavailable, v1alpha1.ReasonNoInstance, v1alpha1.ReasonNoService, v1alpha1.ReasonNoPort, v1alpha1.ReasonNoGateway,
+	v1alpha1.ReasonNoClient, v1alpha1.ReasonHostNotAllowed, v1alpha1.ReasonHostNotOfTarget, v1alpha1.ReasonShardUnknown,
+	v1alpha1.ReasonMixedLocations, v1alpha1.ReasonPortMismatch, v1alpha1.ReasonPlaceUnknown, v1alpha1.ReasonFailoverBudget,
+}
+
 // waiting are the findings that an unseen cluster explains; Programmed shows them.
 var waiting = []string{v1alpha1.ReasonWaitingForCluster}
 
@@ -101,7 +109,16 @@ func others(fs []mesh.Finding) []mesh.Finding {
 			out = append(out, f)
 		}
 	}
+	slices.SortStableFunc(out, func(a, b mesh.Finding) int { return rank(a.Reason) - rank(b.Reason) })
 	return out
+}
+
+// rank is smaller for a worse reason.
+func rank(reason string) int {
+	if i := slices.Index(degrading, reason); i >= 0 {
+		return i
+	}
+	return len(degrading)
 }
 
 func accepted(rejected []mesh.Finding) metav1.Condition {
@@ -257,3 +274,6 @@ func Since(now metav1.Time, before, after []metav1.Condition) []metav1.Condition
 	}
 	return out
 }
+
+// Conflicting lists the reasons of findings that make Conflict true.
+func Conflicting() []string { return slices.Clone(conflicting) }
