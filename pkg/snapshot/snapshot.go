@@ -55,9 +55,12 @@ type indexes struct {
 	grantIdentity      *index[string, mesh.WorkloadIdentity]
 	dependencySource   *index[string, mesh.Dependency]
 	dependencyTarget   *index[string, mesh.Dependency]
+	dependencyCluster  *index[mesh.ClusterName, mesh.Dependency]
 	trafficTarget      *index[string, mesh.TrafficPolicy]
 	trafficHost        *index[string, mesh.TrafficPolicy]
+	trafficCluster     *index[mesh.ClusterName, mesh.TrafficPolicy]
 	routingTarget      *index[string, mesh.RoutingPolicy]
+	routingCluster     *index[mesh.ClusterName, mesh.RoutingPolicy]
 	instanceIdentity   *index[string, mesh.Instance]
 	instanceNamespace  *index[mesh.Namespace, mesh.Instance]
 	instanceCluster    *index[mesh.ClusterName, mesh.Instance]
@@ -69,7 +72,9 @@ type indexes struct {
 	heldSource         *index[mesh.ClusterName, mesh.Held]
 	heldEndpoint       *index[mesh.ClusterName, mesh.Held]
 	heldCluster        *index[mesh.ClusterName, mesh.Held]
+	heldInbound        *index[bool, mesh.Held]
 	reportObject       *index[mesh.Ref, mesh.Report]
+	reportIdentity     *index[string, mesh.Report]
 	clusterUnconnected *index[bool, mesh.Cluster]
 }
 
@@ -83,16 +88,16 @@ func New(settings mesh.Settings) *Snapshot {
 		services:     newTable[mesh.Service](by.serviceNamespace, by.gatewayCluster),
 		nodes:        newTable[mesh.Node](by.nodeCluster),
 		identities:   newTable[mesh.WorkloadIdentity](by.identityNamespace, by.identityName, by.grantIdentity),
-		dependencies: newTable[mesh.Dependency](by.dependencySource, by.dependencyTarget),
-		traffic:      newTable[mesh.TrafficPolicy](by.trafficTarget, by.trafficHost),
-		routing:      newTable[mesh.RoutingPolicy](by.routingTarget),
+		dependencies: newTable[mesh.Dependency](by.dependencySource, by.dependencyTarget, by.dependencyCluster),
+		traffic:      newTable[mesh.TrafficPolicy](by.trafficTarget, by.trafficHost, by.trafficCluster),
+		routing:      newTable[mesh.RoutingPolicy](by.routingTarget, by.routingCluster),
 		clusters:     newTable[mesh.Cluster](),
-		held:         newTable[mesh.Held](by.heldIdentity, by.heldHost, by.heldSource, by.heldEndpoint, by.heldCluster),
+		held:         newTable[mesh.Held](by.heldIdentity, by.heldHost, by.heldSource, by.heldEndpoint, by.heldCluster, by.heldInbound),
 		instances:    newTable[mesh.Instance](by.instanceIdentity, by.instanceNamespace, by.instanceCluster),
 		clients:      newTable[mesh.Client](by.clientIdentity, by.clientNamespace, by.clientCluster),
 		members:      newTable[mesh.Cluster](by.clusterUnconnected),
 		malformed:    map[mesh.Namespace][]mesh.Finding{},
-		reports:      newTable[mesh.Report](by.reportObject),
+		reports:      newTable[mesh.Report](by.reportObject, by.reportIdentity),
 		by:           by,
 	}
 }
@@ -112,12 +117,15 @@ func newIndexes(settings mesh.Settings) indexes {
 		grantIdentity: newIndex(func(w mesh.WorkloadIdentity) []string {
 			return when(w.Cluster == mesh.Hub && w.Spec.Grant != nil, strings.ToLower(string(w.Spec.Identity)))
 		}),
-		dependencySource: newIndex(func(d mesh.Dependency) []string { return one(strings.ToLower(string(d.Spec.Source))) }),
-		dependencyTarget: newIndex(destinations),
+		dependencySource:  newIndex(func(d mesh.Dependency) []string { return one(strings.ToLower(string(d.Spec.Source))) }),
+		dependencyTarget:  newIndex(destinations),
+		dependencyCluster: newIndex(func(d mesh.Dependency) []mesh.ClusterName { return one(d.Cluster) }),
 		trafficTarget: newIndex(func(p mesh.TrafficPolicy) []string {
 			return one(targetOf(p, settings))
 		}),
 		trafficHost:        newIndex(aliases),
+		trafficCluster:     newIndex(func(p mesh.TrafficPolicy) []mesh.ClusterName { return one(p.Cluster) }),
+		routingCluster:     newIndex(func(p mesh.RoutingPolicy) []mesh.ClusterName { return one(p.Cluster) }),
 		routingTarget:      newIndex(func(p mesh.RoutingPolicy) []string { return one(strings.ToLower(p.Spec.Target.Identity)) }),
 		instanceIdentity:   newIndex(func(i mesh.Instance) []string { return one(i.Service.Identity) }),
 		instanceNamespace:  newIndex(func(i mesh.Instance) []mesh.Namespace { return one(i.In()) }),
@@ -130,7 +138,9 @@ func newIndexes(settings mesh.Settings) indexes {
 		heldSource:         newIndex(func(h mesh.Held) []mesh.ClusterName { return h.Sources }),
 		heldEndpoint:       newIndex(func(h mesh.Held) []mesh.ClusterName { return h.Endpoints }),
 		heldCluster:        newIndex(func(h mesh.Held) []mesh.ClusterName { return when(h.Ours, h.Cluster) }),
+		heldInbound:        newIndex(func(h mesh.Held) []bool { return when(h.Ours && h.Inbound(), true) }),
 		reportObject:       newIndex(reportObjects),
+		reportIdentity:     newIndex(func(r mesh.Report) []string { return one(r.Service.Identity) }),
 		clusterUnconnected: newIndex(func(c mesh.Cluster) []bool { return one(!c.State.Known()) }),
 	}
 }

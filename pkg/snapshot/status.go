@@ -17,15 +17,13 @@ type Policy struct {
 	FleetDefault bool
 	// Misplaced is whether the object targets every identity without being the fleet default.
 	Misplaced bool
-	// Unknown are members of which not every row has been seen yet, by name.
-	Unknown []mesh.ClusterName
 }
 
 // Policy returns the view of a user's object, and whether it exists.
 func (s *Snapshot) Policy(ref mesh.Ref) (Policy, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	p := Policy{Reports: s.by.reportObject.get(ref), Unknown: s.unknown()}
+	p := Policy{Reports: s.by.reportObject.get(ref)}
 	switch ref.Kind {
 	case mesh.KindDependency:
 		row, ok := s.dependencies.get(ref)

@@ -45,10 +45,13 @@ type Service struct {
 	Foreign []mesh.Held
 }
 
-// Service returns the view of a key, which may be one that nobody knows.
+// Service returns the view of a key. That of one that nobody knows is empty.
 func (s *Snapshot) Service(key mesh.ServiceKey) Service {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
+	if !s.known(key) {
+		return Service{Key: key, Settings: s.settings}
+	}
 	v := Service{
 		Key: key, Settings: s.settings, Unknown: s.unknown(),
 		Identities: s.by.identityName.get(key.Identity),
@@ -225,8 +228,8 @@ func (s *Snapshot) known(key mesh.ServiceKey) bool {
 }
 
 // keysOf lists the keys of an identity: those that something serves, depends
-// on, targets or holds, and one for the default env where there is none of
-// these but somebody names the identity.
+// on or targets, one for the default env where there is none of these but
+// somebody names the identity, and those of which something is held.
 func (s *Snapshot) keysOf(identity string) []mesh.ServiceKey {
 	if identity == "" || identity == fleetDefault {
 		return nil
@@ -234,9 +237,6 @@ func (s *Snapshot) keysOf(identity string) []mesh.ServiceKey {
 	envs := map[string]bool{}
 	for _, inst := range s.by.instanceIdentity.get(identity) {
 		envs[inst.Service.Env] = true
-	}
-	for _, h := range s.by.heldIdentity.get(identity) {
-		envs[h.Service.Env] = true
 	}
 	for _, dep := range s.by.dependencyTarget.get(identity) {
 		for _, dest := range dep.Spec.Destinations {
@@ -255,6 +255,9 @@ func (s *Snapshot) keysOf(identity string) []mesh.ServiceKey {
 		s.by.routingTarget.has(identity) || s.by.identityName.has(identity)
 	if len(envs) == 0 && named {
 		envs[s.settings.DefaultEnv] = true
+	}
+	for _, h := range s.by.heldIdentity.get(identity) {
+		envs[h.Service.Env] = true
 	}
 	out := make([]mesh.ServiceKey, 0, len(envs))
 	for _, env := range slices.Sorted(maps.Keys(envs)) {
@@ -343,6 +346,7 @@ func (s *Snapshot) KeysIn(name mesh.ClusterName) []mesh.ServiceKey {
 	defer s.mu.RUnlock()
 	d := newDirt(s)
 	d.member(name)
+	d.expand(d.laterIdentities, d.later)
 	delete(d.later, mesh.ServiceKey{})
 	return slices.SortedFunc(maps.Keys(d.later), mesh.ServiceKey.Compare)
 }

@@ -1,0 +1,346 @@
+package snapshot
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/portolan-mesh/portolan/pkg/mesh"
+)
+
+// dirt collects what the writes of one call make stale. What needs the tables
+// in their new state (resolving namespaces and clusters, finding the keys of an
+// identity) waits for settle.
+type dirt struct {
+	s          *Snapshot
+	namespaces map[mesh.Namespace]bool
+	members    map[mesh.ClusterName]bool
+	// identities whose every env is stale, and those for which it can wait.
+	identities      map[string]bool
+	laterIdentities map[string]bool
+	services        map[mesh.ServiceKey]bool
+	later           map[mesh.ServiceKey]bool
+	clusters        map[mesh.ClusterName]bool
+	objects         map[mesh.Ref]bool
+	all             bool
+}
+
+func newDirt(s *Snapshot) *dirt {
+	return &dirt{
+		s: s, namespaces: map[mesh.Namespace]bool{}, members: map[mesh.ClusterName]bool{},
+		identities: map[string]bool{}, laterIdentities: map[string]bool{},
+		services: map[mesh.ServiceKey]bool{}, later: map[mesh.ServiceKey]bool{},
+		clusters: map[mesh.ClusterName]bool{}, objects: map[mesh.Ref]bool{},
+	}
+}
+
+func (d *dirt) workloads(changed []mesh.Workload) {
+	for _, w := range changed {
+		d.namespaces[w.In()] = true
+	}
+}
+
+func (d *dirt) spaces(changed []mesh.NamespaceLabels) {
+	for _, n := range changed {
+		d.namespaces[mesh.Namespace{Cluster: n.Cluster, Name: n.Name}] = true
+	}
+}
+
+func (d *dirt) kubeServices(changed []mesh.Service) {
+	for _, svc := range changed {
+		for _, inst := range d.s.by.instanceNamespace.get(svc.In()) {
+			d.services[inst.Service] = true
+		}
+		if svc.Gateway != nil {
+			d.members[svc.Cluster] = true
+		}
+	}
+}
+
+func (d *dirt) nodes(changed []mesh.Node) {
+	for _, n := range changed {
+		d.members[n.Cluster] = true
+	}
+}
+
+func (d *dirt) named(changed []mesh.WorkloadIdentity) {
+	for _, wi := range changed {
+		d.objects[wi.Ref] = true
+		d.namespaces[wi.In()] = true
+		d.claimed(strings.ToLower(string(wi.Spec.Identity)), d.identities)
+	}
+}
+
+func (d *dirt) dependencies(changed []mesh.Dependency) {
+	for _, dep := range changed {
+		d.objects[dep.Ref] = true
+		for _, dest := range dep.Spec.Destinations {
+			d.identities[strings.ToLower(string(dest.Identity))] = true
+			if dest.Env != "" {
+				d.services[mesh.Key(string(dest.Identity), string(dest.Env))] = true
+			}
+		}
+	}
+}
+
+func (d *dirt) traffic(changed []mesh.TrafficPolicy) {
+	for _, p := range changed {
+		d.objects[p.Ref] = true
+		d.target(targetOf(p, d.s.settings), p.Spec.Target.Env)
+		d.rivals(p, d.identities)
+	}
+}
+
+func (d *dirt) routing(changed []mesh.RoutingPolicy) {
+	for _, p := range changed {
+		d.objects[p.Ref] = true
+		d.target(strings.ToLower(p.Spec.Target.Identity), p.Spec.Target.Env)
+	}
+}
+
+// target makes stale what a policy is about.
+func (d *dirt) target(identity, env string) {
+	if identity == fleetDefault {
+		d.all = true
+		return
+	}
+	d.identities[identity] = true
+	if env != "" && env != "*" {
+		d.services[mesh.Key(identity, env)] = true
+	}
+}
+
+// rivals adds the targets of policies that claim a host of p.
+func (d *dirt) rivals(p mesh.TrafficPolicy, to map[string]bool) {
+	for _, host := range aliases(p) {
+		for _, rival := range d.s.by.trafficHost.get(host) {
+			to[targetOf(rival, d.s.settings)] = true
+		}
+	}
+}
+
+func (d *dirt) cluster(changed []mesh.Cluster) {
+	for _, c := range changed {
+		d.members[c.Name] = true
+		d.objects[c.Key()] = true
+	}
+}
+
+func (d *dirt) held(changed []mesh.Held) {
+	for _, h := range changed {
+		d.leaving(h)
+		switch {
+		case h.Ours && h.Service != mesh.ServiceKey{}:
+			d.services[h.Service] = true
+		case h.Ours:
+			d.clusters[h.Cluster] = true
+		default:
+			d.foreign(h)
+		}
+	}
+}
+
+// leaving makes stale the clusters on their way out that an object is in or leads
+// to: their next step waits for it to go.
+func (d *dirt) leaving(h mesh.Held) {
+	for _, name := range append(slices.Clone(h.Endpoints), h.Cluster) {
+		if c, ok := d.s.members.get(mesh.Cluster{Name: name}.Key()); ok && c.State.Leaving() {
+			d.clusters[name] = true
+		}
+	}
+}
+
+// foreign makes stale the keys whose host or object name an object of somebody else has.
+func (d *dirt) foreign(h mesh.Held) {
+	if h.Kind == mesh.KindGateway {
+		d.clusters[h.Cluster] = true
+	}
+	for _, host := range foreignHosts(h) {
+		if key, ok := mesh.KeyOfHost(host, d.s.settings.Suffix); ok && d.s.known(key) {
+			d.services[key] = true
+		}
+		for _, p := range d.s.by.trafficHost.get(host) {
+			d.identities[targetOf(p, d.s.settings)] = true
+		}
+	}
+}
+
+func (d *dirt) reports(changed []mesh.Report) {
+	for _, r := range changed {
+		for _, ref := range reportObjects(r) {
+			d.objects[ref] = true
+		}
+	}
+}
+
+// claimed adds all that depends on who has an identity: itself, those that it
+// calls, and those that claim a host which its policies claim too.
+func (d *dirt) claimed(identity string, to map[string]bool) {
+	to[identity] = true
+	for _, dep := range d.s.by.dependencySource.get(identity) {
+		for _, dest := range destinations(dep) {
+			to[dest] = true
+		}
+	}
+	for _, p := range d.s.by.trafficTarget.get(identity) {
+		d.rivals(p, to)
+	}
+}
+
+// settle derives rows from the new state of the tables and returns what is stale.
+func (d *dirt) settle() Dirty {
+	for ns := range d.namespaces {
+		d.derive(ns)
+	}
+	d.deriveMembers()
+	if d.all {
+		d.expand(d.s.everyIdentity(), d.later)
+	}
+	d.expand(d.laterIdentities, d.later)
+	d.expand(d.identities, d.services)
+	delete(d.services, mesh.ServiceKey{})
+	delete(d.later, mesh.ServiceKey{})
+	maps.DeleteFunc(d.later, func(k mesh.ServiceKey, _ bool) bool { return d.services[k] })
+	return Dirty{
+		Services: slices.SortedFunc(maps.Keys(d.services), mesh.ServiceKey.Compare),
+		Later:    slices.SortedFunc(maps.Keys(d.later), mesh.ServiceKey.Compare),
+		Clusters: slices.Sorted(maps.Keys(d.clusters)),
+		Objects:  slices.SortedFunc(maps.Keys(d.objects), mesh.Ref.Compare),
+	}
+}
+
+// expand adds every key of the identities to a set, and those that had a plan
+// and are none any more, so that nothing is left of it.
+func (d *dirt) expand(identities map[string]bool, to map[mesh.ServiceKey]bool) {
+	for identity := range identities {
+		for _, key := range d.s.keysOf(identity) {
+			to[key] = true
+		}
+		for _, r := range d.s.by.reportIdentity.get(identity) {
+			to[r.Service] = true
+		}
+	}
+}
+
+// derive resolves a namespace again and makes stale what came out differently.
+func (d *dirt) derive(ns mesh.Namespace) {
+	now := d.s.resolve(ns)
+	for _, old := range d.s.by.instanceNamespace.get(ns) {
+		if _, ok := now.instances[old.Ref]; !ok {
+			d.instances(d.s.instances.delete(old.Ref))
+		}
+	}
+	for _, inst := range now.instances {
+		d.instances(d.s.instances.put(inst))
+	}
+	for _, old := range d.s.by.clientNamespace.get(ns) {
+		if _, ok := now.clients[old.Key()]; !ok {
+			d.clients(d.s.clients.delete(old.Key()))
+		}
+	}
+	for _, c := range now.clients {
+		d.clients(d.s.clients.put(c))
+	}
+	if len(now.malformed) == 0 {
+		delete(d.s.malformed, ns)
+		return
+	}
+	d.s.malformed[ns] = mesh.SortFindings(now.malformed)
+}
+
+// instances makes stale what serves otherwise than before. A change of the
+// claim itself reaches further than one of a replica count.
+func (d *dirt) instances(changed []mesh.Instance) {
+	sameClaim := len(changed) == 2 && changed[0].Service == changed[1].Service && changed[0].Created == changed[1].Created
+	for _, inst := range changed {
+		d.services[inst.Service] = true
+		if !sameClaim {
+			d.claimed(inst.Service.Identity, d.identities)
+		}
+	}
+}
+
+func (d *dirt) clients(changed []mesh.Client) {
+	for _, c := range changed {
+		d.claimed(c.Identity, d.identities)
+	}
+}
+
+// deriveMembers works out the localities and gateways of clusters again. While
+// any cluster has not been seen, what lets clients in stays, so the first and
+// the last one make stale all that is held of that kind.
+func (d *dirt) deriveMembers() {
+	waited := d.s.by.clusterUnconnected.has(true)
+	for name := range d.members {
+		d.deriveMember(name)
+	}
+	if d.s.by.clusterUnconnected.has(true) != waited {
+		for _, h := range d.s.by.heldInbound.get(true) {
+			d.later[h.Service] = true
+		}
+	}
+}
+
+// deriveMember works out one cluster. Where it differs, all that it serves,
+// calls or holds is stale; where it has now been seen, or is none that has to be
+// seen, all that its rows have a say in.
+func (d *dirt) deriveMember(name mesh.ClusterName) {
+	key := mesh.Cluster{Name: name}.Key()
+	before, was := d.s.members.get(key)
+	c, ok := d.s.clusters.get(key)
+	var changed []mesh.Cluster
+	if ok {
+		changed = d.s.members.put(d.s.effective(c))
+	} else {
+		changed = d.s.members.delete(key)
+	}
+	if len(changed) == 0 {
+		return
+	}
+	d.clusters[name] = true
+	d.member(name)
+	if unseen := was && !before.State.Known(); unseen != (ok && !c.State.Known()) {
+		d.says(name)
+	}
+}
+
+// member makes stale all that a cluster serves, calls or holds.
+func (d *dirt) member(name mesh.ClusterName) {
+	for _, inst := range d.s.by.instanceCluster.get(name) {
+		d.later[inst.Service] = true
+	}
+	for _, client := range d.s.by.clientCluster.get(name) {
+		for _, dep := range d.s.by.dependencySource.get(client.Identity) {
+			for _, dest := range destinations(dep) {
+				d.laterIdentities[dest] = true
+			}
+		}
+	}
+	for _, held := range [][]mesh.Held{d.s.by.heldSource.get(name), d.s.by.heldEndpoint.get(name), d.s.by.heldCluster.get(name)} {
+		for _, h := range held {
+			d.later[h.Service] = true
+		}
+	}
+}
+
+// says makes stale all that a cluster's claims and its users' objects are about.
+func (d *dirt) says(name mesh.ClusterName) {
+	for _, client := range d.s.by.clientCluster.get(name) {
+		d.claimed(client.Identity, d.laterIdentities)
+	}
+	for _, inst := range d.s.by.instanceCluster.get(name) {
+		d.claimed(inst.Service.Identity, d.laterIdentities)
+	}
+	for _, dep := range d.s.by.dependencyCluster.get(name) {
+		for _, dest := range destinations(dep) {
+			d.laterIdentities[dest] = true
+		}
+	}
+	for _, p := range d.s.by.trafficCluster.get(name) {
+		d.laterIdentities[targetOf(p, d.s.settings)] = true
+		d.rivals(p, d.laterIdentities)
+	}
+	for _, p := range d.s.by.routingCluster.get(name) {
+		d.laterIdentities[strings.ToLower(p.Spec.Target.Identity)] = true
+	}
+}
