@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/portolan-mesh/portolan/api/v1alpha1"
 	"github.com/portolan-mesh/portolan/pkg/mesh"
@@ -28,21 +27,11 @@ func (p *planner) filters(r reach, served []string) []mesh.Object {
 		spec := f.Render()
 		for _, ns := range r.namespaces {
 			out = append(out, p.object(mesh.Ref{
-				Cluster: r.client.Name, Kind: mesh.KindEnvoyFilter, Namespace: ns, Name: p.filterName(policy.Ref),
+				Cluster: r.client.Name, Kind: mesh.KindEnvoyFilter, Namespace: ns, Name: mesh.FilterName(policy.Ref, p.v.Key),
 			}, spec, fmt.Sprintf("Requests to %s are routed by %s", p.v.Key, policy.Ref), []mesh.Ref{policy.Ref}))
 		}
 	}
 	return out
-}
-
-// filterName is valid whatever the policy is called, and no other policy's or key's.
-func (p *planner) filterName(policy mesh.Ref) string {
-	hash := mesh.Hash(policy.String() + "\n" + p.v.Key.String())
-	readable := policy.Name
-	if len(readable) > 40 {
-		readable = strings.TrimRight(readable[:40], "-.")
-	}
-	return "routing-" + readable + "-" + hash
 }
 
 // virtualHosts of a host in a sidecar's routes: one for each HTTP port.

@@ -1,0 +1,58 @@
+package plantest
+
+import (
+	"github.com/portolan-mesh/portolan/api/v1alpha1"
+	"github.com/portolan-mesh/portolan/pkg/mesh"
+)
+
+// Base is a fleet that works: x/stage serves in namespace a of c1 and c2, y of
+// namespace b calls it from c2 and c3, and policies of each kind are about it.
+// Random rows have the same names, so they change it.
+func (r *Rows) Base() []mesh.Row {
+	rows := []mesh.Row{
+		mesh.Dependency{Meta: r.hub(mesh.KindDependency, "b", "one"), Spec: v1alpha1.DependencySpec{
+			Source: "y", Destinations: []v1alpha1.Destination{{Identity: "x", Env: "stage"}},
+		}},
+		mesh.TrafficPolicy{Meta: r.hub(mesh.KindTrafficPolicy, "a", "one"), Spec: v1alpha1.TrafficPolicySpec{
+			Target: v1alpha1.Target{Identity: "x", Env: "stage"}, Hosts: []v1alpha1.Host{"one.corp.example"},
+			Retries: &v1alpha1.Retries{}, Failover: r.failover(),
+		}},
+		mesh.RoutingPolicy{Meta: r.hub(mesh.KindRoutingPolicy, "a", "one"), Spec: v1alpha1.RoutingPolicySpec{
+			Target: v1alpha1.Target{Identity: "x"}, Lookup: &v1alpha1.Lookup{Service: "lookup.example", Key: "{path[0]}"},
+		}},
+	}
+	for _, identity := range []v1alpha1.Identity{"x", "y"} {
+		rows = append(rows, mesh.WorkloadIdentity{Meta: r.hub(mesh.KindWorkloadIdentity, "a", string(identity)), Spec: v1alpha1.WorkloadIdentitySpec{
+			Identity: identity, Grant: &v1alpha1.IdentityGrant{Namespaces: []string{"a", "b"}},
+		}})
+	}
+	for _, c := range []mesh.ClusterName{"c1", "c2", "c3"} {
+		rows = append(rows, mesh.Cluster{Name: c, State: mesh.ClusterSynced, Locality: r.locality(), Gateways: []mesh.GatewayAddress{{Address: "192.0.2.9", Port: 15443}}})
+		if c != "c3" {
+			rows = append(rows, server(c)...)
+		}
+		if c != "c1" {
+			rows = append(rows, mesh.Workload{
+				Ref: mesh.Ref{Cluster: c, Kind: mesh.KindDeployment, Namespace: "b", Name: "one"}, ServiceAccount: "default",
+				Labels: map[string]string{"identity": "y"}, Available: true,
+			})
+		}
+	}
+	return rows
+}
+
+// server runs x/stage in a cluster.
+func server(c mesh.ClusterName) []mesh.Row {
+	labels := map[string]string{"app": "one", "identity": "x", "env": "stage"}
+	return []mesh.Row{
+		mesh.Workload{Ref: mesh.Ref{Cluster: c, Kind: mesh.KindDeployment, Namespace: "a", Name: "one"}, ServiceAccount: "server", Labels: labels, Available: true},
+		mesh.Service{
+			Ref: mesh.Ref{Cluster: c, Kind: mesh.KindService, Namespace: "a", Name: "one"}, Selector: map[string]string{"app": "one"},
+			ClusterIP: "10.0.0.1", Ports: []mesh.ServicePort{{Number: 80, Protocol: v1alpha1.ProtocolHTTP, Target: 80}},
+		},
+	}
+}
+
+func (r *Rows) hub(kind mesh.Kind, namespace, name string) mesh.Meta {
+	return mesh.Meta{Ref: mesh.Ref{Cluster: mesh.Hub, Kind: kind, Namespace: namespace, Name: name}}
+}
