@@ -190,7 +190,7 @@ func (b *bed) limited(t *testing.T, without fleet.Access) {
 		{rbacv1.GroupName, "roles", "create patch escalate bind"},
 		{rbacv1.GroupName, "rolebindings", "create patch"},
 	} {
-		for _, verb := range strings.Fields(r.verbs) {
+		for verb := range strings.FieldsSeq(r.verbs) {
 			if verb != without.Verb || r.group != without.Group || r.resource != without.Resource {
 				rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{r.group}, Resources: []string{r.resource}, Verbs: []string{verb}})
 			}

@@ -120,7 +120,7 @@ func (r *removal) run(ctx context.Context) error {
 }
 
 // fail is an error about the cluster that is removed.
-func (r *removal) fail(cause, next string) error {
+func (r *removal) fail(cause, next string) *Error {
 	return &Error{Cause: cause, Object: v1alpha1.KindMeshCluster + " " + r.options.name, Cluster: r.options.name, Next: next}
 }
 
@@ -180,7 +180,7 @@ func (r *removal) await(ctx context.Context, own []registration, last string) er
 		if !r.options.force {
 			next = "wait again, or, where the cluster is dead: " + r.program() + " cluster remove " + r.options.name + " --force"
 		}
-		e := r.fail(fmt.Sprintf("still there after %s: %s", r.options.timeout, last), next).(*Error)
+		e := r.fail(fmt.Sprintf("still there after %s: %s", r.options.timeout, last), next)
 		e.Err = fmt.Errorf("%w: %w", ErrTimeout, err)
 		return e
 	}

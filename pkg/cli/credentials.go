@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -142,7 +143,7 @@ func (d *addition) prove(ctx context.Context, cred credential) error {
 // unproved is the error of an address at which the new credentials do not work.
 func (d *addition) unproved(c *connection, err error) error {
 	failed := c.fail("ServiceAccount "+d.config.Clusters.Namespace+"/"+member.Name, err)
-	if e, ok := failed.(*Error); ok && d.options.server != "" && unreachable(err) && !untrusted(err) {
+	if e, ok := errors.AsType[*Error](failed); ok && d.options.server != "" && unreachable(err) && !untrusted(err) {
 		e.Next = "correct --server, or add --skip-probe where only the hub can reach it"
 	}
 	return failed

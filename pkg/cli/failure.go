@@ -61,8 +61,7 @@ func unreachable(err error) bool {
 
 // root is err without the method and URL that net/http puts before it.
 func root(err error) string {
-	var request *url.Error
-	if errors.As(err, &request) {
+	if request, ok := errors.AsType[*url.Error](err); ok {
 		return request.Err.Error()
 	}
 	return err.Error()

@@ -52,7 +52,7 @@ func foresee(rows []mesh.Row, settings mesh.Settings) forecast {
 			r := plan.Cluster(view)
 			objects, findings = append(objects, r.Objects...), append(findings, r.Findings...)
 		}
-		findings = append(findings, s.Usage(c.Name).Malformed...)
+		findings = append(findings, s.Usage(c.Name).Problems...)
 	}
 	findings = append(findings, refused(s, rows, findings)...)
 	return newForecast(s.Clusters(), objects, mesh.SortFindings(findings))

@@ -95,7 +95,7 @@ func questions(groupVersion, resource string) []fleet.Access {
 		group = ""
 	}
 	var all []fleet.Access
-	for _, verb := range strings.Fields("get list watch create update patch delete deletecollection escalate bind impersonate") {
+	for verb := range strings.FieldsSeq("get list watch create update patch delete deletecollection escalate bind impersonate") {
 		for _, ns := range []string{"", namespace, "kube-system", "apps"} {
 			all = append(all, fleet.Access{Verb: verb, Group: group, Resource: resource, Namespace: ns})
 		}

@@ -68,8 +68,7 @@ func count(ctx context.Context, r registration, name string, allow config.Allow)
 	defer cancel()
 	unknown := func(err error) []holding {
 		why := err.Error()
-		var known *Error
-		if errors.As(err, &known) {
+		if known, ok := errors.AsType[*Error](err); ok {
 			why = known.Cause
 		}
 		return []holding{{Cluster: r.cluster, What: "objects", Unknown: why}}

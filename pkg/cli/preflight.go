@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -204,18 +205,9 @@ func overlap(a, b []fleet.Access) bool { return len(without(a, b)) < len(a) }
 func without(a, b []fleet.Access) []fleet.Access {
 	var rest []fleet.Access
 	for _, x := range a {
-		if !contains(b, x) {
+		if !slices.Contains(b, x) {
 			rest = append(rest, x)
 		}
 	}
 	return rest
-}
-
-func contains(all []fleet.Access, x fleet.Access) bool {
-	for _, a := range all {
-		if a == x {
-			return true
-		}
-	}
-	return false
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	kjson "sigs.k8s.io/json"
@@ -49,7 +50,7 @@ func Parse(raw []byte) (Config, error) {
 		return Config{}, invalid(typeError(err))
 	}
 	c.fill()
-	if errs := append(unknown, c.validate()...); len(errs) > 0 {
+	if errs := slices.Concat(unknown, c.validate()); len(errs) > 0 {
 		return Config{}, invalid(errs...)
 	}
 	return c, nil

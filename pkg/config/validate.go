@@ -104,9 +104,11 @@ func (r *report) suffix(path, value string) {
 		r.add(path, "is %q: write a DNS name in lower case without a leading dot or wildcard, such as mesh", clip(value))
 		return
 	}
-	overlap := strings.HasSuffix("."+kubernetesDomain, "."+value) || strings.HasSuffix("."+value, "."+kubernetesDomain)
-	r.want(path, !overlap, "is %q, so a mesh host could take a Kubernetes Service's traffic: write a name that does not overlap %s", value, kubernetesDomain)
+	r.want(path, !under(kubernetesDomain, value) && !under(value, kubernetesDomain), "is %q, so a mesh host could take a Kubernetes Service's traffic: write a name that does not overlap %s", value, kubernetesDomain)
 }
+
+// under is whether a DNS name is domain or in it.
+func under(name, domain string) bool { return name == domain || strings.HasSuffix(name, "."+domain) }
 
 func (r *report) keys(path string, keys []string) {
 	seen := map[string]bool{}
