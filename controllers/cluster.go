@@ -108,8 +108,18 @@ func (r *ClusterReconciler) secrets(ctx context.Context) ([]corev1.Secret, error
 	return list.Items, nil
 }
 
-// ClusterNames lists the clusters that a Secret has kubeconfigs for.
+// ClusterNames lists the clusters that a Secret has kubeconfigs for. What cannot
+// be the name of a cluster is left out; InvalidNames has it.
 func ClusterNames(s *corev1.Secret) []mesh.ClusterName {
+	return slices.DeleteFunc(dataNames(s), func(n mesh.ClusterName) bool { return !mesh.ValidClusterName(string(n)) })
+}
+
+// InvalidNames lists the keys of a Secret that cannot be the name of a cluster.
+func InvalidNames(s *corev1.Secret) []mesh.ClusterName {
+	return slices.DeleteFunc(dataNames(s), func(n mesh.ClusterName) bool { return mesh.ValidClusterName(string(n)) })
+}
+
+func dataNames(s *corev1.Secret) []mesh.ClusterName {
 	if _, ok := s.Data[kubeconfigKey]; ok && len(s.Data) == 1 {
 		return []mesh.ClusterName{mesh.ClusterName(s.Name)}
 	}

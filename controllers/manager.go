@@ -170,7 +170,7 @@ func (op *operator) addClusters() error {
 		WithOptions(controller.TypedOptions[mesh.ClusterName]{NeedLeaderElection: &everyReplica, MaxConcurrentReconciles: 8, RateLimiter: backOff[mesh.ClusterName]()}).
 		WithLogConstructor(logWith[mesh.ClusterName](op.options.Log, "cluster")).
 		WatchesRawSource(op.feed.Clusters.Source(op.clusterNames, false)).
-		Watches(&corev1.Secret{}, secretHandler()).
+		Watches(&corev1.Secret{}, secretHandler(op.GetEventRecorder("portolan"))).
 		Watches(&v1alpha1.MeshCluster{}, meshClusterHandler()).
 		Complete(op.cluster)
 }

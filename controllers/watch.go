@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -18,13 +19,18 @@ import (
 type clusterQueue = workqueue.TypedRateLimitingInterface[mesh.ClusterName]
 
 // secretHandler makes stale the clusters that a Secret has kubeconfigs for, and
-// those that it had.
-func secretHandler() handler.TypedEventHandler[client.Object, mesh.ClusterName] {
+// those that it had. A key that cannot be the name of a cluster has no
+// MeshCluster to say so: an Event on the Secret does.
+func secretHandler(recorder events.EventRecorder) handler.TypedEventHandler[client.Object, mesh.ClusterName] {
 	add := func(q clusterQueue, objects ...client.Object) {
 		var names []mesh.ClusterName
 		for _, o := range objects {
 			if s, ok := o.(*corev1.Secret); ok {
 				names = append(names, ClusterNames(s)...)
+				for _, bad := range InvalidNames(s) {
+					recorder.Eventf(s, nil, corev1.EventTypeWarning, "ClusterNameInvalid", "Onboard",
+						"%q cannot be the name of a cluster: rename it to one DNS label of at most 63 characters, lower case, and not hub", bad)
+				}
 			}
 		}
 		slices.Sort(names)

@@ -17,6 +17,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be one DNS label of at most 63 characters, since it becomes a label value and a subset name"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name != 'hub'",message="metadata.name must not be hub, which is where Portolan runs: a hub that is a member too has another name as one"
 type MeshCluster struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is that of every object.

@@ -29,6 +29,12 @@ func ValidIdentity(s string) bool { return len(s) <= maxIdentity && identityPatt
 // ValidEnv is whether s, in lower case, can be the first label of a host.
 func ValidEnv(s string) bool { return labelPattern.MatchString(s) }
 
+// ValidClusterName is whether a member may have the name: one DNS label, since
+// it becomes a label value and a subset, and not that of the hub.
+func ValidClusterName(name string) bool {
+	return labelPattern.MatchString(name) && name != Hub.String()
+}
+
 // KeyOfHost is the inverse of ServiceKey.Host.
 func KeyOfHost(host, suffix string) (ServiceKey, bool) {
 	rest, ok := strings.CutSuffix(host, "."+suffix)

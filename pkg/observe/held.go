@@ -22,7 +22,7 @@ func Held(c mesh.ClusterName, u *unstructured.Unstructured) mesh.Held {
 	labels, annotations := textMap(at(u.Object, "metadata", "labels")), textMap(at(u.Object, "metadata", "annotations"))
 	row := mesh.Held{
 		Ref:      ref(c, kind, u),
-		Ours:     labels[mesh.LabelManagedBy] == mesh.FieldManager,
+		Ours:     labels[mesh.LabelManagedBy] == mesh.FieldManager || applied(at(u.Object, "metadata", "managedFields")),
 		Digest:   mesh.Digest(canonical(spec), labels, annotations),
 		Hosts:    hosts(kind, spec),
 		ExportTo: names(list(at(spec, "exportTo"))),
@@ -155,6 +155,18 @@ func sources(annotation string) []mesh.ClusterName {
 		}
 	}
 	return sorted(out)
+}
+
+// applied is whether we applied the object: it is ours even where somebody took
+// our label off it, and gets it back.
+func applied(managedFields any) bool {
+	for _, entry := range list(managedFields) {
+		if text(at(entry, "manager")) == mesh.FieldManager && text(at(entry, "operation")) == string(metav1.ManagedFieldsOperationApply) &&
+			text(at(entry, "subresource")) == "" {
+			return true
+		}
+	}
+	return false
 }
 
 // editor is the field manager whose write came last, if it is not us. Times

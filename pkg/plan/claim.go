@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/portolan-mesh/portolan/api/v1alpha1"
 	"github.com/portolan-mesh/portolan/pkg/mesh"
 )
@@ -146,6 +148,9 @@ func (p *planner) checkIdentities() {
 	for _, w := range p.v.Identities {
 		if w.Spec.Grant != nil && w.Cluster != mesh.Hub {
 			p.find(v1alpha1.ReasonNotOwner, w.Ref, "spec.grant counts in the hub alone: write the object there")
+		}
+		if _, err := metav1.LabelSelectorAsSelector(w.Spec.Selector); err != nil {
+			p.find(v1alpha1.ReasonIdentityInvalid, w.Ref, fmt.Sprintf("spec.selector selects nothing (%s): correct its operators and values", err))
 		}
 	}
 }

@@ -23,7 +23,7 @@ func status(in Input, state mesh.ClusterState, leaving bool) v1alpha1.MeshCluste
 	if s.KubernetesVersion == "" && in.MeshCluster != nil {
 		s.KubernetesVersion = in.MeshCluster.Status.KubernetesVersion
 	}
-	s.Conditions = []metav1.Condition{authorized(in), connected(in), ready(in, state, leaving), synced(in)}
+	s.Conditions = []metav1.Condition{authorized(in), connected(in), degraded(in), ready(in, state, leaving), synced(in)}
 	for i := range s.Conditions {
 		if in.MeshCluster != nil {
 			s.Conditions[i].ObservedGeneration = in.MeshCluster.Generation
@@ -78,6 +78,26 @@ func synced(in Input) metav1.Condition {
 			"Every object has been seen; the cluster does not serve "+joinKinds(in.Health.MissingKinds))
 	}
 	return condition(v1alpha1.ConditionSynced, metav1.ConditionTrue, v1alpha1.ReasonSynced, "Every object of the cluster has been seen")
+}
+
+// maxProblems bounds how many problems of workloads one condition names.
+const maxProblems = 5
+
+// degraded tells of the cluster's workloads that have no part in the mesh, since
+// these have no status of their own.
+func degraded(in Input) metav1.Condition {
+	problems := in.Usage.Problems
+	if len(problems) == 0 {
+		return condition(v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsPlanned, "Every workload with an identity takes part")
+	}
+	var out []string
+	for _, f := range problems[:min(len(problems), maxProblems)] {
+		out = append(out, fmt.Sprintf("%s %s/%s: %s", f.Object.Kind, f.Object.Namespace, f.Object.Name, f.Message))
+	}
+	if more := len(problems) - maxProblems; more > 0 {
+		out = append(out, fmt.Sprintf("%d more", more))
+	}
+	return condition(v1alpha1.ConditionDegraded, metav1.ConditionTrue, problems[0].Reason, strings.Join(out, ". "))
 }
 
 // ready sums up, worst first.

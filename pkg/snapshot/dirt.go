@@ -167,6 +167,9 @@ func (d *dirt) foreign(h mesh.Held) {
 
 func (d *dirt) reports(changed []mesh.Report) {
 	for _, r := range changed {
+		for _, name := range reportClusters(r) {
+			d.clusters[name] = true
+		}
 		for _, ref := range reportObjects(r) {
 			d.objects[ref] = true
 		}
@@ -240,6 +243,9 @@ func (d *dirt) derive(ns mesh.Namespace) {
 	}
 	for _, c := range now.clients {
 		d.clients(d.s.clients.put(c))
+	}
+	if before := d.s.malformed[ns]; len(now.malformed)+len(before) > 0 {
+		d.clusters[ns.Cluster] = true
 	}
 	if len(now.malformed) == 0 {
 		delete(d.s.malformed, ns)

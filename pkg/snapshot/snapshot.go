@@ -74,6 +74,7 @@ type indexes struct {
 	heldCluster        *index[mesh.ClusterName, mesh.Held]
 	heldInbound        *index[bool, mesh.Held]
 	reportObject       *index[mesh.Ref, mesh.Report]
+	reportCluster      *index[mesh.ClusterName, mesh.Report]
 	reportIdentity     *index[string, mesh.Report]
 	clusterUnconnected *index[bool, mesh.Cluster]
 }
@@ -97,7 +98,7 @@ func New(settings mesh.Settings) *Snapshot {
 		clients:      newTable[mesh.Client](by.clientIdentity, by.clientNamespace, by.clientCluster),
 		members:      newTable[mesh.Cluster](by.clusterUnconnected),
 		malformed:    map[mesh.Namespace][]mesh.Finding{},
-		reports:      newTable[mesh.Report](by.reportObject, by.reportIdentity),
+		reports:      newTable[mesh.Report](by.reportObject, by.reportCluster, by.reportIdentity),
 		by:           by,
 	}
 }
@@ -140,6 +141,7 @@ func newIndexes(settings mesh.Settings) indexes {
 		heldCluster:        newIndex(func(h mesh.Held) []mesh.ClusterName { return when(h.Ours, h.Cluster) }),
 		heldInbound:        newIndex(func(h mesh.Held) []bool { return when(h.Ours && h.Inbound(), true) }),
 		reportObject:       newIndex(reportObjects),
+		reportCluster:      newIndex(reportClusters),
 		reportIdentity:     newIndex(func(r mesh.Report) []string { return one(r.Service.Identity) }),
 		clusterUnconnected: newIndex(func(c mesh.Cluster) []bool { return one(!c.State.Known()) }),
 	}
@@ -186,6 +188,28 @@ func foreignHosts(h mesh.Held) []string {
 		return nil
 	}
 	return compact(append(slices.Clone(h.Hosts), strings.TrimSuffix(h.Name, mesh.InboundSuffix)))
+}
+
+// reportClusters are the clusters with an object that the report is about and
+// that has no status of ours: a workload. The cluster's own status tells of it.
+func reportClusters(r mesh.Report) []mesh.ClusterName {
+	var out []mesh.ClusterName
+	for _, f := range r.Findings {
+		if withoutStatus(f.Object) {
+			out = append(out, f.Object.Cluster)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// withoutStatus is whether Portolan cannot write to the status of an object of a member.
+func withoutStatus(r mesh.Ref) bool {
+	switch r.Kind {
+	case mesh.KindDependency, mesh.KindWorkloadIdentity, mesh.KindTrafficPolicy, mesh.KindRoutingPolicy, mesh.KindMeshCluster:
+		return false
+	}
+	return r.Cluster != mesh.Hub
 }
 
 func reportObjects(r mesh.Report) []mesh.Ref {

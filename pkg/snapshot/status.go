@@ -75,8 +75,8 @@ type Usage struct {
 	Held int
 	// Services is how many keys it serves.
 	Services int
-	// Malformed are its workloads whose identity or env cannot be part of a host.
-	Malformed []mesh.Finding
+	// Problems are findings about its workloads, which have no status of ours.
+	Problems []mesh.Finding
 }
 
 // Usage counts a cluster's part in the fleet.
@@ -101,9 +101,16 @@ func (s *Snapshot) Usage(name mesh.ClusterName) Usage {
 	u.Services = len(keys)
 	for ns, findings := range s.malformed {
 		if ns.Cluster == name {
-			u.Malformed = append(u.Malformed, findings...)
+			u.Problems = append(u.Problems, findings...)
 		}
 	}
-	slices.SortFunc(u.Malformed, mesh.Finding.Compare)
+	for _, r := range s.by.reportCluster.get(name) {
+		for _, f := range r.Findings {
+			if f.Object.Cluster == name && withoutStatus(f.Object) {
+				u.Problems = append(u.Problems, f)
+			}
+		}
+	}
+	u.Problems = mesh.SortFindings(u.Problems)
 	return u
 }
