@@ -42,8 +42,8 @@ type link struct {
 	failing map[request]int
 	// suspects are kinds that were refused or not found: they are asked for again.
 	suspects map[mesh.Kind]bool
-	// verified is when the cluster last proved to be the one that it was.
-	verified time.Time
+	// unwatched are kinds that may not be watched.
+	unwatched map[mesh.Kind]bool
 }
 
 // request is what a reflector asks for.
@@ -74,7 +74,7 @@ func newLink(m *member, id [sha256.Size]byte, cfg *rest.Config) (*link, error) {
 		transport: t, clients: c, gate: newGate(o.Sink, m.name), health: newHealth(), changed: m.poke,
 		doubt: make(chan struct{}, 1), recheck: make(chan struct{}, 1),
 		facts:   facts{expires: expiry(cfg)},
-		failing: map[request]int{}, suspects: map[mesh.Kind]bool{},
+		failing: map[request]int{}, suspects: map[mesh.Kind]bool{}, unwatched: map[mesh.Kind]bool{},
 	}, nil
 }
 
@@ -172,6 +172,9 @@ func (l *link) note(kind mesh.Kind, verb string, err error) {
 		n = l.failing[key] + 1
 	}
 	l.failing[key] = n
+	if verb == "watch" {
+		l.unwatched[kind] = apierrors.IsForbidden(err)
+	}
 	suspect := apierrors.IsForbidden(err) || apierrors.IsNotFound(err)
 	if suspect {
 		l.suspects[kind] = true
@@ -191,6 +194,18 @@ func (l *link) note(kind mesh.Kind, verb string, err error) {
 	case wasStale && !l.fails(kind):
 		l.update(func(f *facts) { f.stale = without(f.stale, kind) })
 	}
+}
+
+// pace waits until it makes sense to list a kind. One that may not be watched is
+// not listed again and again instead.
+func (l *link) pace(ctx context.Context, kind mesh.Kind) error {
+	l.mu.Lock()
+	unwatched := l.unwatched[kind]
+	l.mu.Unlock()
+	if unwatched {
+		sleep(ctx, l.options.Recheck)
+	}
+	return l.health.wait(ctx)
 }
 
 // fails is whether any request of kind still fails.

@@ -15,12 +15,8 @@ import (
 	"github.com/portolan-mesh/portolan/pkg/mesh"
 )
 
-const (
-	// probeGap is the least time between two probes, however much is in doubt.
-	probeGap = time.Second
-	// verifyFor is how long a proof of identity serves the requests that follow it.
-	verifyFor = 2 * time.Second
-)
+// probeGap is the least time between two probes, however much is in doubt.
+const probeGap = time.Second
 
 // probe asks the API server again and again whether it is there and still the
 // same, until ctx ends. One request tells of the network, the credentials and the identity.
@@ -93,25 +89,10 @@ func (l *link) verify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.facts.uid != "" && l.facts.uid != uid {
+	if was := l.now().uid; was != "" && was != uid {
 		return errOther
 	}
-	l.verified = l.options.Clock.Now()
 	return nil
-}
-
-// verifySoon is verify, unless the last one was a moment ago: reflectors that
-// start or come back together need one proof.
-func (l *link) verifySoon(ctx context.Context) error {
-	l.mu.Lock()
-	fresh := l.options.Clock.Since(l.verified) < verifyFor
-	l.mu.Unlock()
-	if fresh {
-		return nil
-	}
-	return l.verify(ctx)
 }
 
 // identity is the UID of the kube-system namespace.

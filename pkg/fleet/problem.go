@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/url"
 	"os"
 	"syscall"
 
@@ -44,6 +45,7 @@ func unreachable(err error) string {
 		expired   x509.CertificateInvalidError
 		record    tls.RecordHeaderError
 		status    apierrors.APIStatus
+		request   *url.Error
 	)
 	switch {
 	case errors.As(err, &dns):
@@ -64,8 +66,10 @@ func unreachable(err error) string {
 		return "The API server refuses a request that is needed"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
 		return "The API server closes connections"
+	case errors.As(err, &request):
+		return "The API server cannot be reached"
 	}
-	return "The API server cannot be reached"
+	return "What answers is not a Kubernetes API server"
 }
 
 // isTimeout is whether err says of itself that it is a time-out.

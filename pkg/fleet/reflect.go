@@ -10,17 +10,23 @@ import (
 	"k8s.io/klog/v2"
 )
 
+// maxRetry is the longest delay before a reflector tries again. It is short,
+// since nothing is tried while the API server does not answer, and a reflector
+// that sleeps cannot be told that it is back.
+const maxRetry = 2 * time.Second
+
 // reflect watches one kind until ctx ends.
 func (l *link) reflect(ctx context.Context, r resource) {
 	d := decoder{cluster: l.name, resource: r, observe: l.options.Observe, log: l.log}
 	src := &source{
 		clients: l.clients, resource: r, timeout: l.options.ListTimeout,
-		wait: l.health.wait, verify: l.verifySoon, row: d.row,
+		pace: func(ctx context.Context) error { return l.pace(ctx, r.kind) }, wait: l.health.wait,
+		verify: l.verify, row: d.row,
 		note: func(verb string, err error) { l.note(r.kind, verb, err) },
 	}
 	st := &store{
 		gate: l.gate, cluster: l.name, kind: r.kind, row: d.row,
-		verify: func() error { return l.verifySoon(ctx) },
+		verify: func() error { return l.verify(ctx) },
 		listed: func(err error) { l.listed(r.kind, err) },
 	}
 	// What the reflector has to say of an error may quote the answer of an API
@@ -28,6 +34,6 @@ func (l *link) reflect(ctx context.Context, r resource) {
 	silent := logr.Discard()
 	cache.NewReflectorWithOptions(src, nil, st, cache.ReflectorOptions{
 		Name: l.name.String() + "/" + string(r.kind), TypeDescription: string(r.kind), Logger: &silent,
-		Backoff: &wait.Backoff{Duration: l.options.RetryDelay, Factor: 2, Jitter: 0.5, Steps: 8, Cap: 15 * time.Second},
+		Backoff: &wait.Backoff{Duration: l.options.RetryDelay, Factor: 2, Jitter: 0.5, Steps: 8, Cap: maxRetry},
 	}).RunWithContext(klog.NewContext(ctx, silent))
 }

@@ -101,8 +101,8 @@ type source struct {
 	clients  clients
 	resource resource
 	timeout  time.Duration
-	// wait returns once it makes sense to ask the API server.
-	wait func(context.Context) error
+	// pace returns once it makes sense to list, wait once it makes sense to ask for anything.
+	pace, wait func(context.Context) error
 	// verify fails if another cluster answers.
 	verify func(context.Context) error
 	// row is the row of an object, false if it has none.
@@ -138,7 +138,7 @@ func (s *source) Watch(opts metav1.ListOptions) (watch.Interface, error) {
 // memory at a time. It reads what is current, never a cache's past: a new
 // connection must not go back behind what the one before it has seen.
 func (s *source) ListWithContext(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-	if err := s.wait(ctx); err != nil {
+	if err := s.pace(ctx); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)

@@ -104,7 +104,8 @@ func TestProblemOf(t *testing.T) {
 		{dial(context.DeadlineExceeded), v1alpha1.ReasonUnreachable, "in time"},
 		{dial(io.EOF), v1alpha1.ReasonUnreachable, "closes connections"},
 		{fmt.Errorf("x: %w", errNotKubernetes), v1alpha1.ReasonUnreachable, "not a Kubernetes"},
-		{errors.New(secret), v1alpha1.ReasonUnreachable, "cannot be reached"},
+		{dial(errors.New(secret)), v1alpha1.ReasonUnreachable, "cannot be reached"},
+		{errors.New(secret), v1alpha1.ReasonUnreachable, "not a Kubernetes"},
 	}
 	for _, tt := range tests {
 		got := problemOf(tt.err)

@@ -80,6 +80,9 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		t.leave()
 		return nil, err
 	}
+	// client-go would sleep for as long as a server tells it to. How long we
+	// wait is our own affair.
+	resp.Header.Del("Retry-After")
 	limit := int64(maxBody)
 	if req.URL.Query().Get("watch") != "" {
 		limit = 1<<63 - 1
