@@ -84,6 +84,8 @@ type Queue[K comparable] struct {
 	all    func() []K
 	// pending keys, with the time since when they are stale.
 	pending map[K]time.Time
+	// working are the keys that are worked on.
+	working map[K]bool
 }
 
 // Source starts the queue with every key that all returns. With hold, keys are
@@ -94,7 +96,7 @@ func (q *Queue[K]) Source(all func() []K, hold bool) source.TypedSource[K] {
 	q.mu.Unlock()
 	return source.TypedFunc[K](func(_ context.Context, queue workqueue.TypedRateLimitingInterface[K]) error {
 		q.mu.Lock()
-		q.queue, q.pending = queue, map[K]time.Time{}
+		q.queue, q.pending, q.working = queue, map[K]time.Time{}, map[K]bool{}
 		q.mu.Unlock()
 		q.Add(priorityLater, all()...)
 		return nil
@@ -141,13 +143,21 @@ func (q *Queue[K]) Take(key K) time.Time {
 	defer q.mu.Unlock()
 	since := q.pending[key]
 	delete(q.pending, key)
+	q.working[key] = true
 	return since
 }
 
-// Pending is whether a key waits to be worked on.
+// Done says that a key is not worked on any more.
+func (q *Queue[K]) Done(key K) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.working, key)
+}
+
+// Pending is whether a key waits to be worked on, or is worked on now.
 func (q *Queue[K]) Pending(key K) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	_, waits := q.pending[key]
-	return waits
+	return waits || q.working[key]
 }

@@ -23,6 +23,10 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(testkit.Main(m)) }
 
+// rechecked is how long it may take until a cluster is asked again what the
+// credentials allow, every 30 s, and until what follows is everywhere.
+const rechecked = 90 * time.Second
+
 // settled is how long a change may take to be everywhere, on a busy machine.
 const settled = 30 * time.Second
 
@@ -136,7 +140,13 @@ func (w *world) ours(server string, kind mesh.Kind) []string {
 // holds waits until a server holds an object that check accepts.
 func (w *world) holds(server string, kind mesh.Kind, namespace, name string, check func(*unstructured.Unstructured) error) {
 	w.Helper()
-	testkit.Wait(w.T, settled, func() error {
+	w.holdsWithin(settled, server, kind, namespace, name, check)
+}
+
+// holdsWithin is holds with a deadline of its own.
+func (w *world) holdsWithin(deadline time.Duration, server string, kind mesh.Kind, namespace, name string, check func(*unstructured.Unstructured) error) {
+	w.Helper()
+	testkit.Wait(w.T, deadline, func() error {
 		u, err := w.get(server, kind, namespace, name)
 		if err != nil {
 			return fmt.Errorf("%s: %w", server, err)

@@ -255,5 +255,5 @@ subjects: [{kind: ServiceAccount, namespace: default, name: portolan}]
 		t.Errorf("c3 was written to: %v", ours)
 	}
 	w.apply("c3", fmt.Sprintf(role, "patch, delete"))
-	w.holds("c3", mesh.KindServiceEntry, syncNamespace, stage, endpoints("c1", "c2"))
+	w.holdsWithin(rechecked, "c3", mesh.KindServiceEntry, syncNamespace, stage, endpoints("c1", "c2"))
 }

@@ -45,12 +45,15 @@ var errNotWritten = errors.New("not every write of the plan is done")
 // Reconcile plans one service from the snapshot and writes the difference.
 func (r *ServiceReconciler) Reconcile(ctx context.Context, key mesh.ServiceKey) (reconcile.Result, error) {
 	since := r.Feed.Services.Take(key)
+	defer r.Feed.Services.Done(key)
 	view := r.Feed.Snapshot.Service(key)
 	result := plan.Service(view)
 	writable := r.writable(view)
 	ops := diff.Ops(result.Objects, result.Judge(view.Held), writable)
 	writes := r.Writer.Write(ctx, ops)
 	r.Feed.Report(conditions.Report(key, result, view.Held, writes, writable))
+	r.Feed.Services.Done(key)
+	r.Feed.Objects.Add(priorityLater, result.Sources...)
 	r.announce(ops, writes)
 	r.Metrics.count(ops, writes, since)
 	if failed := count(writes); failed > 0 {

@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -11,6 +12,7 @@ import (
 	"github.com/portolan-mesh/portolan/pkg/conditions"
 	"github.com/portolan-mesh/portolan/pkg/mesh"
 	"github.com/portolan-mesh/portolan/pkg/observe"
+	"github.com/portolan-mesh/portolan/pkg/snapshot"
 )
 
 // StatusWriter writes the status of users' objects where they live.
@@ -31,8 +33,8 @@ type StatusReconciler struct {
 func (r *StatusReconciler) Reconcile(ctx context.Context, ref mesh.Ref) (reconcile.Result, error) {
 	r.Feed.Objects.Take(ref)
 	view, ok := r.Feed.Snapshot.Policy(ref)
-	if !ok || !r.Connections.Writable(ref.Cluster) {
-		return reconcile.Result{}, nil
+	if !ok || !r.planned(view) || !r.Connections.Writable(ref.Cluster) {
+		return reconcile.Result{}, nil // what is missing makes the object stale when it comes
 	}
 	status := conditions.Policy(view)
 	if observe.StatusDigest(status) == view.Meta.Status {
@@ -43,4 +45,12 @@ func (r *StatusReconciler) Reconcile(ctx context.Context, ref mesh.Ref) (reconci
 		return reconcile.Result{}, fmt.Errorf("write status of %s: %w", ref, err)
 	}
 	return reconcile.Result{}, nil
+}
+
+// planned is whether every plan that the object takes part in has been made from
+// the object as it is: a status that is made before would tell of another one.
+func (r *StatusReconciler) planned(view snapshot.Policy) bool {
+	return !slices.ContainsFunc(view.Keys, func(k mesh.ServiceKey) bool {
+		return r.Feed.Services.Pending(k) || !r.Feed.Snapshot.Planned(k)
+	})
 }

@@ -107,7 +107,7 @@ func (p *planner) tell(reason, message string) {
 // result sorts what was found.
 func (p *planner) result(objects []mesh.Object, keep func(mesh.Held) bool) Result {
 	slices.SortFunc(objects, func(a, b mesh.Object) int { return a.Ref.Compare(b.Ref) })
-	r := Result{Objects: objects, Findings: mesh.SortFindings(p.findings), Sources: p.sources()}
+	r := Result{Objects: objects, Findings: mesh.SortFindings(p.findings), Sources: mergeRefs(p.sources(), p.named())}
 	for _, h := range p.v.Held {
 		if keep(h) {
 			r.Kept = append(r.Kept, h.Ref)
@@ -136,6 +136,16 @@ func (p *planner) sources() []mesh.Ref {
 	}
 	slices.SortFunc(out, mesh.Ref.Compare)
 	return slices.Compact(out)
+}
+
+// named lists the WorkloadIdentities that name the identity: their status tells
+// of the plan, whether or not they have a part in it.
+func (p *planner) named() []mesh.Ref {
+	var out []mesh.Ref
+	for _, w := range p.v.Identities {
+		out = append(out, w.Ref)
+	}
+	return out
 }
 
 // clientClusters lists the clusters that get a client's objects.

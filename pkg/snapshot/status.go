@@ -2,7 +2,9 @@ package snapshot
 
 import (
 	"slices"
+	"strings"
 
+	"github.com/portolan-mesh/portolan/api/v1alpha1"
 	"github.com/portolan-mesh/portolan/pkg/mesh"
 )
 
@@ -17,6 +19,8 @@ type Policy struct {
 	FleetDefault bool
 	// Misplaced is whether the object targets every identity without being the fleet default.
 	Misplaced bool
+	// Keys are those whose plans the object takes part in, or would if it were accepted.
+	Keys []mesh.ServiceKey
 }
 
 // Policy returns the view of a user's object, and whether it exists.
@@ -24,26 +28,50 @@ func (s *Snapshot) Policy(ref mesh.Ref) (Policy, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	p := Policy{Reports: s.by.reportObject.get(ref)}
+	var found bool
 	switch ref.Kind {
 	case mesh.KindDependency:
-		row, ok := s.dependencies.get(ref)
+		var row mesh.Dependency
+		row, found = s.dependencies.get(ref)
 		p.Meta = row.Meta
-		return p, ok
+		for _, identity := range destinations(row) {
+			p.Keys = append(p.Keys, s.keysThat(identity, func(k mesh.ServiceKey) bool { return Names(row, k) })...)
+		}
 	case mesh.KindWorkloadIdentity:
-		row, ok := s.identities.get(ref)
-		p.Meta = row.Meta
-		return p, ok
+		var row mesh.WorkloadIdentity
+		row, found = s.identities.get(ref)
+		p.Meta, p.Keys = row.Meta, s.keysFor(v1alpha1.Target{Identity: string(row.Spec.Identity), Env: string(row.Spec.Env)})
 	case mesh.KindTrafficPolicy:
-		row, ok := s.traffic.get(ref)
+		var row mesh.TrafficPolicy
+		row, found = s.traffic.get(ref)
 		p.Meta, p.FleetDefault = row.Meta, IsFleetDefault(row, s.settings)
 		p.Misplaced = !p.FleetDefault && row.Spec.Target.Identity == fleetDefault
-		return p, ok
+		p.Keys = s.keysFor(row.Spec.Target)
 	case mesh.KindRoutingPolicy:
-		row, ok := s.routing.get(ref)
-		p.Meta = row.Meta
-		return p, ok
+		var row mesh.RoutingPolicy
+		row, found = s.routing.get(ref)
+		p.Meta, p.Keys = row.Meta, s.keysFor(row.Spec.Target)
 	}
-	return Policy{}, false
+	return p, found
+}
+
+// keysFor lists the keys that a target means.
+func (s *Snapshot) keysFor(t v1alpha1.Target) []mesh.ServiceKey {
+	return s.keysThat(strings.ToLower(t.Identity), func(k mesh.ServiceKey) bool {
+		return t.Env == "" || t.Env == "*" || strings.EqualFold(t.Env, k.Env)
+	})
+}
+
+func (s *Snapshot) keysThat(identity string, pass func(mesh.ServiceKey) bool) []mesh.ServiceKey {
+	return slices.DeleteFunc(s.keysOf(identity), func(k mesh.ServiceKey) bool { return !pass(k) })
+}
+
+// Planned is whether a key has been planned by this process.
+func (s *Snapshot) Planned(key mesh.ServiceKey) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	_, ok := s.reports.get(mesh.Report{Service: key}.Key())
+	return ok
 }
 
 // Policies lists the users' objects of a cluster that have a status.
