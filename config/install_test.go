@@ -49,12 +49,12 @@ func TestInstall(t *testing.T) {
 		must(t, err)
 		must(t, f.Hub.Apply(t.Context(), raw))
 	}
+	startManager(t, f)
 	kubeconfig := writeKubeconfig(t, f)
 	for _, name := range []string{"c1", "c2", "c3"} {
-		portolan(t, "cluster", "add", name, "--server", f.Member(name).Host(), "--token-ttl", "1h", "--kubeconfig", kubeconfig)
+		portolan(t, "cluster", "add", name, "--server", f.Member(name).Host(), "--token-ttl", "1h", "--wait", "1m", "--kubeconfig", kubeconfig)
 	}
 	applySamples(t, f)
-	startManager(t, f)
 
 	c, err := f.Hub.Client()
 	must(t, err)

@@ -27,6 +27,7 @@ type addOptions struct {
 	dryRun    string
 	part      string
 	skipProbe bool
+	wait      time.Duration
 }
 
 func (a *app) clusterAdd() *cobra.Command {
@@ -48,7 +49,7 @@ it expires, and the command has to run again before it does.
 a list, with -o yaml or json the manifests, for a repository. Those for the hub
 hold a credential once the member has one.`,
 		Example: `  portolan cluster add kind-east --name east
-  portolan cluster add kind-east --name east --server https://10.0.0.1:6443
+  portolan cluster add kind-east --name east --server https://10.0.0.1:6443 --wait 1m
   portolan cluster add kind-east --name east --dry-run=client -o yaml --part member`,
 		Args: exactly("CONTEXT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -71,6 +72,7 @@ hold a credential once the member has one.`,
 	flags.StringVar(&o.dryRun, "dry-run", "none", "none, or client to print what would be written")
 	flags.StringVar(&o.part, "part", "all", "what --dry-run prints: all, member or hub")
 	flags.BoolVar(&o.skipProbe, "skip-probe", false, "do not ask --server from here, where only the hub can reach it")
+	flags.DurationVar(&o.wait, "wait", 0, "wait so long until the manager says that the cluster is ready (default: do not wait)")
 	return cmd
 }
 
@@ -84,6 +86,8 @@ func (o addOptions) validate(cmd *cobra.Command) error {
 		return usage(cmd, "--part needs --dry-run=client")
 	case o.tokenTTL != 0 && o.tokenTTL < leastTTL:
 		return usage(cmd, "--token-ttl must be at least 10m")
+	case o.wait < 0:
+		return usage(cmd, "--wait must not be negative")
 	case o.skipProbe && o.server == "":
 		return usage(cmd, "--skip-probe needs --server")
 	}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -95,11 +94,11 @@ func (r *removal) run(ctx context.Context) error {
 			own = append(own, reg)
 		}
 	}
-	status, known, err := r.status(ctx)
+	before, err := r.hub.readiness(ctx, r.options.name)
 	if err != nil {
 		return err
 	}
-	if len(own) == 0 && !known {
+	if len(own) == 0 && before.cluster == nil {
 		return r.fail("there is no cluster of this name", r.program()+" cluster list")
 	}
 	held := inventory(ctx, r.options.name, all, r.config.Clusters.Allow)
@@ -108,10 +107,10 @@ func (r *removal) run(ctx context.Context) error {
 	if err := r.confirm(); err != nil {
 		return err
 	}
-	if err := r.start(ctx, own, known); err != nil {
+	if err := r.start(ctx, own, before.cluster != nil); err != nil {
 		return err
 	}
-	if err := r.await(ctx, own, status); err != nil {
+	if err := r.await(ctx, own, before); err != nil {
 		return err
 	}
 	return r.print(removeResult{Name: r.options.name, Held: held}, func(w io.Writer) {
@@ -159,7 +158,7 @@ func (r *removal) start(ctx context.Context, own []registration, known bool) err
 }
 
 // await waits until the cluster is gone and says whenever something changes.
-func (r *removal) await(ctx context.Context, own []registration, last string) error {
+func (r *removal) await(ctx context.Context, own []registration, last readiness) error {
 	err := wait.PollUntilContextTimeout(ctx, pollInterval, r.options.timeout, true, func(ctx context.Context) (bool, error) {
 		for _, reg := range own {
 			there, err := r.hub.registered(ctx, reg)
@@ -188,49 +187,26 @@ func (r *removal) await(ctx context.Context, own []registration, last string) er
 }
 
 // progress says what the manager says of the cluster, once.
-func (r *removal) progress(ctx context.Context, last *string) error {
-	now, known, err := r.status(ctx)
-	if err == nil && known && now != *last {
-		*last = now
+func (r *removal) progress(ctx context.Context, last *readiness) error {
+	now, err := r.hub.readiness(ctx, r.options.name)
+	if err == nil && now.cluster != nil && now.String() != last.String() {
 		r.say("  %s", now)
+		*last = now
 	}
 	return err
-}
-
-// status is the reason and message of the cluster's Ready condition, and whether there is a MeshCluster.
-func (r *removal) status(ctx context.Context) (string, bool, error) {
-	c, known, err := r.meshCluster(ctx)
-	if err != nil || !known {
-		return "the manager has not seen it", known, err
-	}
-	ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionReady)
-	if ready == nil {
-		return "the manager has not seen it", true, nil
-	}
-	return ready.Reason + ": " + ready.Message, true, nil
 }
 
 // gone is whether the manager has let go of the cluster. It deletes a
 // MeshCluster that it made itself; one that somebody wrote stays, with the
 // reason that nothing holds a kubeconfig for it.
 func (r *removal) gone(ctx context.Context) (bool, error) {
-	c, known, err := r.meshCluster(ctx)
-	if err != nil || !known {
+	now, err := r.hub.readiness(ctx, r.options.name)
+	if err != nil || now.cluster == nil {
 		return err == nil, err
 	}
-	ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionReady)
-	if c.Labels[mesh.LabelManagedBy] == mesh.FieldManager || ready == nil || ready.Reason != v1alpha1.ReasonKubeconfigMissing {
+	if now.cluster.Labels[mesh.LabelManagedBy] == mesh.FieldManager || !now.is(v1alpha1.ReasonKubeconfigMissing) {
 		return false, nil
 	}
-	r.say("MeshCluster %s was not made by the manager and stays; to delete it: %s", c.Name, r.hub.kubectl("delete meshcluster "+c.Name))
+	r.say("MeshCluster %s was not made by the manager and stays; to delete it: %s", r.options.name, r.hub.kubectl("delete meshcluster "+r.options.name))
 	return true, nil
-}
-
-func (r *removal) meshCluster(ctx context.Context) (v1alpha1.MeshCluster, bool, error) {
-	var c v1alpha1.MeshCluster
-	err := r.hub.Get(ctx, client.ObjectKey{Name: r.options.name}, &c)
-	if client.IgnoreNotFound(err) != nil {
-		return c, false, r.hub.fail(v1alpha1.KindMeshCluster+" "+r.options.name, err)
-	}
-	return c, err == nil, nil
 }

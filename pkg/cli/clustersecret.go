@@ -35,13 +35,16 @@ func (d *addition) save(ctx context.Context, cred credential) error {
 	if err := d.hub.apply(ctx, secret); err != nil {
 		return d.hub.fail(describe(secret), err)
 	}
-	d.say("Saved %s in the hub; to see it become ready: %s cluster list", describe(secret), d.program())
+	d.say("Saved %s in the hub", describe(secret))
 	result := addResult{Name: d.name, Secret: secret.Namespace + "/" + secret.Name, Server: d.server, KubernetesVersion: d.version}
 	expires := "never"
 	if !cred.expires.IsZero() {
 		result.TokenExpires = cred.expires.UTC().Format(time.RFC3339)
 		expires = result.TokenExpires
 		d.say("warning: the token expires at %s: run this command again before then", expires)
+	}
+	if err := d.awaitReady(ctx); err != nil {
+		return err
 	}
 	return d.print(result, func(w io.Writer) {
 		columns(w, [][]string{

@@ -29,6 +29,21 @@ func required() []string {
 	return all
 }
 
+// works fails unless credentials may do all that is required, and no more with Secrets.
+func works(t *testing.T, config *rest.Config) {
+	t.Helper()
+	c, err := kubernetes.NewForConfig(config)
+	must(t, err)
+	for _, a := range fleet.RequiredAccess(mesh.DefaultSettings()) {
+		if ok, err := may(t.Context(), c, a); err != nil || !ok {
+			t.Errorf("%s: %t, %v", a, ok, err)
+		}
+	}
+	if ok, err := may(t.Context(), c, fleet.Access{Verb: "get", Resource: "secrets", Namespace: namespace}); err != nil || ok {
+		t.Errorf("get secrets: %t, %v", ok, err)
+	}
+}
+
 // granted is what credentials may do in a server, in words, without what every
 // ServiceAccount may do there.
 func (b *bed) granted(s *testkit.Server, config *rest.Config) []string {
