@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 
 	"github.com/portolan-mesh/portolan/pkg/mesh"
 )
@@ -80,6 +81,9 @@ func newLink(m *member, id [sha256.Size]byte, cfg *rest.Config) (*link, error) {
 
 // run connects, then watches until ctx ends. On return nothing of the link is left.
 func (l *link) run(ctx context.Context) {
+	// What client-go has to say of an error may quote what an API server
+	// answered. Where it matters, the link says the same in words of its own.
+	ctx = klog.NewContext(ctx, logr.Discard())
 	defer l.close(ctx)
 	if !l.connect(ctx) {
 		return

@@ -40,16 +40,14 @@ func newLiar(t testing.TB, s *testkit.Server) *liar {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := s.RestConfig()
-	cfg.BearerToken = ""
-	transport, err := rest.TransportFor(cfg)
+	trust, err := rest.TLSConfigFor(s.RestConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := &liar{conns: map[net.Conn]bool{}}
 	l.honest = &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
-		Transport:     transport,
+		Transport:     &http.Transport{TLSClientConfig: trust, ForceAttemptHTTP2: true},
 		FlushInterval: -1,
 		ErrorHandler:  func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
 	}

@@ -7,7 +7,6 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
 )
 
 // maxRetry is the longest delay before a reflector tries again. It is short,
@@ -29,11 +28,9 @@ func (l *link) reflect(ctx context.Context, r resource) {
 		verify: func() error { return l.verify(ctx) },
 		listed: func(err error) { l.listed(r.kind, err) },
 	}
-	// What the reflector has to say of an error may quote the answer of an API
-	// server; note says the same in words of our own.
 	silent := logr.Discard()
 	cache.NewReflectorWithOptions(src, nil, st, cache.ReflectorOptions{
 		Name: l.name.String() + "/" + string(r.kind), TypeDescription: string(r.kind), Logger: &silent,
 		Backoff: &wait.Backoff{Duration: l.options.RetryDelay, Factor: 2, Jitter: 0.5, Steps: 8, Cap: maxRetry},
-	}).RunWithContext(klog.NewContext(ctx, silent))
+	}).RunWithContext(ctx)
 }

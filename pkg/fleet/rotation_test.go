@@ -130,7 +130,6 @@ func TestRotationToBad(t *testing.T) {
 	east := f.Member("east")
 	deploy(t, east, "cart")
 	w := newWorld(t, nil)
-	w.log.overhear(t)
 	good := east.KubeconfigFor(grant(t, east, "good"))
 	w.Engage("west", f.Member("west").Kubeconfig())
 	w.Engage("east", good)
@@ -141,6 +140,8 @@ func TestRotationToBad(t *testing.T) {
 		t.Fatal(err)
 	}
 	less := grant(t, east, "less", "list jobs.batch *")
+	westerner := grant(t, f.Member("west"), "x")
+	w.listen()
 	for name, bad := range map[string]struct {
 		raw    []byte
 		reason string
@@ -149,7 +150,7 @@ func TestRotationToBad(t *testing.T) {
 		"empty":                 {nil, v1alpha1.ReasonKubeconfigInvalid},
 		"another token":         {east.KubeconfigFor(secret), v1alpha1.ReasonUnauthorized},
 		"fewer permissions":     {east.KubeconfigFor(less), v1alpha1.ReasonPermissionMissing},
-		"another one's cluster": {f.Member("west").KubeconfigFor(grant(t, f.Member("west"), "x")), v1alpha1.ReasonDuplicateCluster},
+		"another one's cluster": {f.Member("west").KubeconfigFor(westerner), v1alpha1.ReasonDuplicateCluster},
 		"nobody there": {retouch(t, good, func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) {
 			c.Server = "https://127.0.0.1:1"
 		}), v1alpha1.ReasonUnreachable},
@@ -191,7 +192,6 @@ func TestBadFirst(t *testing.T) {
 	east := f.Member("east")
 	deploy(t, east, "cart")
 	w := newWorld(t, nil)
-	w.log.overhear(t)
 	bad := map[mesh.ClusterName][]byte{
 		"garbage": []byte(secret + "\xff"), "empty": {}, "huge": bytes.Repeat([]byte(secret), MaxKubeconfig),
 		"exec": kubeconfig(t, func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo, _ *clientcmdapi.Config) {

@@ -81,7 +81,7 @@ func TestLies(t *testing.T) {
 	l := newLiar(t, east)
 	token := grant(t, east, "reader")
 	w := newWorld(t, nil)
-	w.log.overhear(t)
+	w.listen()
 	w.Engage("east", l.kubeconfig(t, east.KubeconfigFor(token)))
 	w.Engage("west", west.Kubeconfig())
 	w.await(t, "east", mesh.ClusterSynced, "")
@@ -107,7 +107,7 @@ func TestLies(t *testing.T) {
 			w.keeps(t)
 		})
 	}
-	w.silent(t, token, "logged in", "oops", l.URL, strings.TrimPrefix(l.URL, "https://"))
+	w.silent(t, token, "logged in", "oops", strings.TrimPrefix(l.URL, "https://"))
 }
 
 // TestNeverThere: a cluster that cannot be reached or lies from the start has
@@ -117,7 +117,6 @@ func TestNeverThere(t *testing.T) {
 	east, west := f.Member("east"), f.Member("west")
 	deploy(t, west, "cart")
 	w := newWorld(t, func(o *Options) { o.SettleTimeout = time.Minute })
-	w.log.overhear(t)
 	i := 0
 	var names []mesh.ClusterName
 	engage := func(raw []byte) {
@@ -160,7 +159,8 @@ func TestNeverThere(t *testing.T) {
 			t.Errorf("%s has rows: %v", name, rows)
 		}
 	}
-	w.silent(t, "nowhere.invalid", "127.0.0.1")
+	w.silent(t, "nowhere.invalid")
+	w.discreet(t, "127.0.0.1")
 }
 
 // TestOutage: a cluster whose API server is down or silent is lost, keeps its

@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	"k8s.io/klog/v2"
 
 	"github.com/portolan-mesh/portolan/pkg/mesh"
 	"github.com/portolan-mesh/portolan/pkg/observe"
@@ -126,24 +125,38 @@ func (d *diary) logger() logr.Logger {
 	}, funcr.Options{Verbosity: 10})
 }
 
-// overhear makes d hear all that any library logs, until the test ends.
-func (d *diary) overhear(t testing.TB) {
-	t.Helper()
-	klog.SetLogger(d.logger())
-	t.Cleanup(klog.ClearLogger)
+// listen forgets what was said so far: the requests of the test itself are logged too.
+func (w *world) listen() {
+	for _, d := range []*diary{w.log, overheard} {
+		d.mu.Lock()
+		d.text.Reset()
+		d.mu.Unlock()
+	}
 }
 
-// silent fails the test if any of the words was logged or is in a status.
+// silent fails the test if any of the words is in a status, or was logged by
+// anyone since listen.
 func (w *world) silent(t testing.TB, words ...string) {
 	t.Helper()
-	text := w.log.String()
+	w.search(t, overheard.String(), words)
+}
+
+// discreet is silent, as far as the fleet itself is concerned.
+func (w *world) discreet(t testing.TB, words ...string) {
+	t.Helper()
+	w.search(t, "", words)
+}
+
+func (w *world) search(t testing.TB, text string, words []string) {
+	t.Helper()
+	text += w.log.String()
 	for _, name := range w.Names() {
 		s, _ := w.Status(name)
 		text += fmt.Sprintf("%+v", s)
 	}
 	for _, word := range words {
-		if strings.Contains(text, word) {
-			t.Errorf("%q was told:\n%s", word, text)
+		if at := strings.Index(text, word); at >= 0 {
+			t.Errorf("%q was told: …%s…", word, text[max(0, at-500):min(len(text), at+200)])
 		}
 	}
 }
