@@ -19,6 +19,10 @@ type cluster struct {
 	slots chan struct{}
 	// limiter bounds the requests a second.
 	limiter flowcontrol.RateLimiter
+	// creating is held while the sync namespace is created, and guards created.
+	creating sync.Mutex
+	// created is how often the sync namespace was.
+	created int
 
 	mu sync.Mutex // guards all below
 	// failures in a row of writes that were not answered.

@@ -7,11 +7,12 @@ import (
 	"strconv"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
+	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 
 	"github.com/portolan-mesh/portolan/pkg/diff"
 	"github.com/portolan-mesh/portolan/pkg/fleet"
@@ -47,9 +48,10 @@ func (a *Applier) do(ctx context.Context, op diff.Op) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
+	created := a.cluster(op.Ref.Cluster).timesCreated()
 	version, err := a.request(ctx, op.Ref, string(op.Action), request)
 	if errors.Is(err, ErrNamespaceMissing) && op.Ref.Namespace == a.options.SyncNamespace {
-		if err := a.createNamespace(ctx, op.Ref); err != nil {
+		if err := a.createNamespace(ctx, op.Ref, created); err != nil {
 			return 0, err
 		}
 		version, err = a.request(ctx, op.Ref, string(op.Action), request)
@@ -113,31 +115,6 @@ func deletion(op diff.Op) (send, error) {
 	}, nil
 }
 
-// createNamespace creates the namespace of ref.
-func (a *Applier) createNamespace(ctx context.Context, ref mesh.Ref) error {
-	ns := &corev1.Namespace{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
-		ObjectMeta: metav1.ObjectMeta{Name: ref.Namespace, Labels: map[string]string{mesh.LabelManagedBy: mesh.FieldManager}},
-	}
-	raw, err := json.Marshal(ns)
-	if err != nil {
-		return err
-	}
-	ref = mesh.Ref{Cluster: ref.Cluster, Kind: mesh.KindNamespace, Name: ref.Namespace}
-	_, err = a.request(ctx, ref, string(diff.Create), func(ctx context.Context, client rest.Interface) rest.Result {
-		return client.Post().AbsPath("/api/v1/namespaces").Param("fieldManager", mesh.FieldManager).
-			SetHeader("Content-Type", "application/json").SetHeader("Accept", metadataOnly).
-			MaxRetries(0).Body(raw).Do(ctx)
-	})
-	switch {
-	case errors.Is(err, errExists):
-		return nil
-	case errors.Is(err, ErrForbidden):
-		return ErrNamespaceDenied
-	}
-	return err
-}
-
 // request sends within the budget of the cluster, and once more where the
 // connection was replaced under it.
 func (a *Applier) request(ctx context.Context, ref mesh.Ref, verb string, s send) (uint64, error) {
@@ -176,6 +153,8 @@ func (a *Applier) try(ctx context.Context, name mesh.ClusterName, s send) (rest.
 	if err != nil {
 		return rest.Result{}, waitError{err}
 	}
+	// client-go logs bodies where it is told to be verbose.
+	ctx = klog.NewContext(ctx, logr.Discard())
 	ctx, cancel := context.WithTimeout(ctx, a.options.Timeout)
 	defer cancel()
 	started := time.Now()
