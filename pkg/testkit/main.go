@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
 	"github.com/portolan-mesh/portolan/pkg/testkit/files"
 )
 
@@ -38,6 +41,8 @@ func Main(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	// What controller-runtime would say of itself, or of a missing logger, is no test's output.
+	log.SetLogger(logr.Discard())
 	shared = &pool{dir: dir, turn: make(chan struct{}, 1), servers: map[string]*Server{}}
 	code := m.Run()
 	for _, s := range shared.servers {
