@@ -9,9 +9,10 @@ import (
 const poll = 20 * time.Millisecond
 
 // Wait calls check until it returns nil, and fails the test with the last error
-// once the deadline has passed.
+// once the deadline has passed, which is a later one under the race detector.
 func Wait(t testing.TB, deadline time.Duration, check func() error) {
 	t.Helper()
+	deadline *= patience
 	if err := wait(t.Context().Done(), deadline, check); err != nil {
 		t.Fatalf("after %s: %v", deadline, err)
 	}
