@@ -14,6 +14,9 @@ FUZZTIME ?= 20s
 RACE ?= ./pkg/mesh/... ./pkg/observe/... ./pkg/snapshot/... ./pkg/plan/... ./pkg/diff/... ./pkg/conditions/... \
 	./pkg/registry/... ./pkg/fleet/... ./pkg/apply/... ./controllers/...
 
+# Modules of their own that hold tests.
+TEST_MODULES := $(wildcard hack/istiocheck)
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -48,6 +51,7 @@ tidy: ## Bring go.mod and go.sum of all three modules in order.
 
 .PHONY: test
 test: testbin ## Run every test, on real API servers too. The first run builds those, about 5 minutes.
+	@for dir in $(TEST_MODULES); do (cd $$dir && $(GO) test ./...); done
 	$(GO) test -timeout 20m ./...
 
 .PHONY: testbin
