@@ -4,11 +4,11 @@ package files
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 )
 
 // module is the first line of the go.mod at the root of the tree.
@@ -45,22 +45,22 @@ func PortolanCRDs() ([]string, error) {
 }
 
 // IstioCRDs is the file that defines every kind of Istio, as the module
-// istio.io/api ships it in the version that we build against.
+// istio.io/api ships it in the version that we build against. The module is
+// downloaded if it is not there.
 func IstioCRDs() (string, error) {
 	root, err := Root()
 	if err != nil {
 		return "", err
 	}
-	list := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "istio.io/api")
-	list.Dir = root
-	out, err := list.Output()
+	download := exec.Command("go", "mod", "download", "-json", "istio.io/api")
+	download.Dir = root
+	out, err := download.Output()
 	if err != nil {
+		return "", fmt.Errorf("download module istio.io/api: %w: %s", err, out)
+	}
+	var module struct{ Dir string }
+	if err := json.Unmarshal(out, &module); err != nil {
 		return "", fmt.Errorf("find module istio.io/api: %w", err)
 	}
-	dir := strings.TrimSpace(string(out))
-	if dir == "" {
-		// The module is known but not in the cache: nothing that we import has it yet.
-		return "", fmt.Errorf("module istio.io/api is not downloaded: run go mod download istio.io/api")
-	}
-	return filepath.Join(dir, "kubernetes", "customresourcedefinitions.gen.yaml"), nil
+	return filepath.Join(module.Dir, "kubernetes", "customresourcedefinitions.gen.yaml"), nil
 }
