@@ -273,7 +273,7 @@ func (r *ClusterReconciler) ownObjects(ctx context.Context, name mesh.ClusterNam
 	}
 	writes := r.Writer.Write(ctx, diff.Ops(result.Objects, result.Judge(view.Held), writable))
 	if failed := count(writes); failed > 0 {
-		return fmt.Errorf("gateways of %s: %w", name, errNotWritten)
+		return fmt.Errorf("gateways of %s: %w: %s", name, errNotWritten, firstFailure(writes))
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ func (r *ServiceReconciler) Reconcile(ctx context.Context, key mesh.ServiceKey) 
 	r.announce(ops, writes)
 	r.Metrics.count(ops, writes, since)
 	if failed := count(writes); failed > 0 {
-		return reconcile.Result{}, fmt.Errorf("%s: %d of %d: %w", key, failed, len(ops), errNotWritten)
+		return reconcile.Result{}, fmt.Errorf("%s: %d of %d: %w: %s", key, failed, len(ops), errNotWritten, firstFailure(writes))
 	}
 	return reconcile.Result{}, nil
 }
@@ -81,6 +81,16 @@ func count(writes []conditions.Write) int {
 		}
 	}
 	return failed
+}
+
+// firstFailure is why a write is not done, in words that hold no content.
+func firstFailure(writes []conditions.Write) string {
+	for _, w := range writes {
+		if w.State == v1alpha1.OutcomeFailed {
+			return w.Message
+		}
+	}
+	return ""
 }
 
 // announce tells of edits by others that were undone.
