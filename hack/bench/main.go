@@ -33,11 +33,13 @@ type options struct {
 
 func main() {
 	o := options{out: os.Stdout}
-	short := flag.Bool("short", false, "10 s of idling and 20 policies, as in CI")
-	flag.DurationVar(&o.idle, "idle", time.Minute, "how long to watch that nothing is written")
-	flag.IntVar(&o.tries, "tries", 100, "how many RoutingPolicies to time")
-	flag.StringVar(&o.keep, "keep", "", "folder for logs and data, kept afterwards (default: a temporary one)")
-	flag.Parse()
+	// A set of its own, since libraries add flags to the common one.
+	flags := flag.NewFlagSet("bench", flag.ExitOnError)
+	short := flags.Bool("short", false, "10 s of idling and 20 policies, as in CI")
+	flags.DurationVar(&o.idle, "idle", time.Minute, "how long to watch that nothing is written")
+	flags.IntVar(&o.tries, "tries", 100, "how many RoutingPolicies to time")
+	flags.StringVar(&o.keep, "keep", "", "folder for logs and data, kept afterwards (default: a temporary one)")
+	_ = flags.Parse(os.Args[1:]) // it ends the process itself
 	if *short {
 		o.idle, o.tries = 10*time.Second, 20
 	}
