@@ -34,16 +34,26 @@ func (p *planner) may(ns mesh.Namespace, identity string) (ok bool, owner string
 			return slices.Contains(g.Namespaces, ns.Name) && (len(g.Clusters) == 0 || slices.Contains(g.Clusters, string(ns.Cluster)))
 		}), ""
 	}
-	var oldest *mesh.Claim
+	oldest, _ := p.owner(identity)
+	return oldest.Name != "" && oldest.Name == ns.Name, oldest.Name
+}
+
+// owner is the oldest claim of an identity, zero where there is none, and
+// whether another namespace claims it too.
+func (p *planner) owner(identity string) (oldest mesh.Claim, contested bool) {
+	if p.settings.Trust != mesh.TrustSameNamespace {
+		return oldest, false
+	}
 	for _, c := range p.v.Claims[identity] {
-		if p.known(c.Cluster) && (oldest == nil || c.Older(*oldest) < 0) {
-			oldest = &c
+		if !p.known(c.Cluster) {
+			continue
+		}
+		contested = contested || (oldest.Name != "" && c.Name != oldest.Name)
+		if oldest.Name == "" || c.Older(oldest) < 0 {
+			oldest = c
 		}
 	}
-	if oldest == nil {
-		return false, ""
-	}
-	return oldest.Name == ns.Name, oldest.Name
+	return oldest, contested
 }
 
 // acceptInstances takes the instances whose namespace may claim the identity.

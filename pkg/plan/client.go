@@ -33,32 +33,41 @@ type reach struct {
 func (p *planner) client(name mesh.ClusterName) []mesh.Object {
 	r := p.reach(name)
 	if len(r.backends) == 0 || len(p.ports) == 0 {
-		p.stays[name] = p.staysUp()
+		if p.staysUp(name) {
+			p.stays[name] = true
+		}
 		return nil
 	}
 	p.checkBudget(r)
 	var out []mesh.Object
 	var served []string
 	for _, host := range p.hosts {
-		entry := p.entry(r, host)
-		if rival, ok := p.rival(name, host, r.namespaces); ok && !p.holds(entry.Ref) {
-			p.findForeign(rival.Ref)
+		objects := []mesh.Object{p.entry(r, host), p.destination(r, host)}
+		if route, ok := p.route(r, host); ok {
+			objects = append(objects, route)
+		}
+		if p.givesWay(r, host, objects) {
 			continue
 		}
 		served = append(served, host)
-		out = append(out, entry, p.destination(r, host))
-		if route, ok := p.route(r, host); ok {
-			out = append(out, route)
-		}
+		out = append(out, objects...)
 	}
 	return append(out, p.filters(r, served)...)
 }
 
 // staysUp is whether something serves the host that cannot be called for now,
-// for want of a Service or of a gateway's address: what clients hold stays. A
-// cluster that leaves the fleet does not count, that is what was asked for.
-func (p *planner) staysUp() bool {
-	return slices.ContainsFunc(p.instances, func(i mesh.Instance) bool { return !p.clusters[i.Cluster].State.Leaving() })
+// for want of a Service or of a gateway's address, or may do so in a cluster
+// that has not been seen: what clients in a cluster hold stays, if it leads
+// anywhere else than to clusters that leave the fleet.
+func (p *planner) staysUp(client mesh.ClusterName) bool {
+	serves := func(i mesh.Instance) bool { return !p.clusters[i.Cluster].State.Leaving() }
+	leads := func(h mesh.Held) bool { return h.Cluster == client && p.leads(h) }
+	return (len(p.v.Unknown) > 0 || slices.ContainsFunc(p.instances, serves)) && slices.ContainsFunc(p.v.Held, leads)
+}
+
+// leads is whether a held entry has an endpoint in a cluster that does not leave.
+func (p *planner) leads(h mesh.Held) bool {
+	return slices.ContainsFunc(h.Endpoints, func(c mesh.ClusterName) bool { return !p.clusters[c].State.Leaving() })
 }
 
 // reach works out the order of clusters for the clients of one cluster.
@@ -87,9 +96,9 @@ func (p *planner) reach(name mesh.ClusterName) reach {
 	}
 	switch policy.Mode {
 	case v1alpha1.FailoverOrdered:
-		r.order = failover.Ordered(r.client, candidates, policy.Order)
+		r.order = failover.Ordered(r.client, candidates, policy.Order, policy.Regions)
 	case v1alpha1.FailoverWeighted:
-		r.shares = failover.Weighted(r.client, candidates, policy.Weights)
+		r.shares = failover.Weighted(r.client, candidates, policy.Weights, policy.Regions)
 		fallthrough
 	default:
 		r.order = failover.Locality(r.client, candidates, policy.Regions)

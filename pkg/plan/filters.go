@@ -14,7 +14,7 @@ import (
 func (p *planner) filters(r reach, served []string) []mesh.Object {
 	var out []mesh.Object
 	for _, policy := range p.routing {
-		f := extension.Filter{Policy: policy.Ref, Spec: policy.Spec}
+		f := extension.Filter{Policy: policy.Ref, Service: p.v.Key, Spec: policy.Spec}
 		for _, host := range p.routedHosts(policy) {
 			if slices.Contains(served, host) {
 				f.VirtualHosts = append(f.VirtualHosts, p.virtualHosts(host)...)

@@ -82,26 +82,32 @@ func (p *planner) inboundEntry(b backend, namespace string) mesh.Object {
 	o := p.object(mesh.Ref{Cluster: b.cluster.Name, Kind: mesh.KindServiceEntry, Namespace: namespace, Name: p.inboundName()},
 		spec, fmt.Sprintf("The gateway lets clients of other clusters in to %s", p.v.Key), p.traffic.refs())
 	o.Inbound = true
-	return o
+	return p.withContributors(o)
 }
 
-// keeps is whether a held object that is not planned stays all the same: one
-// that lets clients in which an unseen cluster may have, or one of a client
-// whose service cannot be called for now.
+// keeps is whether a held object that is not planned stays all the same: one of
+// a client whose service cannot be called for now, and one that lets clients in,
+// which an unseen cluster may have or whose own objects stay.
 func (p *planner) keeps(objects []mesh.Object) func(mesh.Held) bool {
 	planned := map[mesh.Ref]bool{}
 	for _, o := range objects {
 		planned[o.Ref] = true
 	}
 	return func(h mesh.Held) bool {
-		if planned[h.Ref] {
+		switch {
+		case planned[h.Ref] || p.clusters[h.Cluster].State.Gone():
 			return false
+		case h.Inbound():
+			return len(p.v.Unknown) > 0 || len(p.stays) > 0
 		}
-		if h.Inbound() {
-			return len(p.v.Unknown) > 0 || (len(p.stays) > 0 && p.staysUp() && len(p.backends) == 0)
-		}
-		return p.stays[h.Cluster]
+		return p.stays[h.Cluster] && p.stillOurs(h) && (h.Kind != mesh.KindServiceEntry || p.leads(h))
 	}
+}
+
+// stillOurs is whether the host of a client's object is one of the service. A
+// filter has no host, and goes with the last entry.
+func (p *planner) stillOurs(h mesh.Held) bool {
+	return len(h.Hosts) == 0 || slices.ContainsFunc(h.Hosts, func(host string) bool { return slices.Contains(p.hosts, host) })
 }
 
 // aliasGateway opens the gateway for the aliases. They are named exactly, so

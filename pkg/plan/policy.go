@@ -176,7 +176,23 @@ func (p *planner) acceptAlias(t mesh.TrafficPolicy, host string) bool {
 		p.find(v1alpha1.ReasonHostClaimed, t.Ref, fmt.Sprintf("The older %s claims %s: remove the host from one of them", rival.Ref, host))
 		return false
 	}
-	return true
+	return !p.heldByAnother(t, host)
+}
+
+// heldByAnother is whether clusters hold the host for another service, and not
+// for this one, that waits for a cluster: the policy which gives it the host may be there.
+func (p *planner) heldByAnother(t mesh.TrafficPolicy, host string) bool {
+	if slices.ContainsFunc(p.v.Held, func(h mesh.Held) bool { return h.Kind == mesh.KindServiceEntry && slices.Contains(h.Hosts, host) }) {
+		return false
+	}
+	for _, h := range p.v.Others {
+		unseen := slices.ContainsFunc(slices.Concat(h.Sources, h.Endpoints), func(c mesh.ClusterName) bool { return !p.known(c) })
+		if unseen && slices.Contains(h.Hosts, host) {
+			p.find(v1alpha1.ReasonHostClaimed, t.Ref, fmt.Sprintf("%s stays with %s until every cluster that it was planned from has been seen", host, h.Service))
+			return true
+		}
+	}
+	return false
 }
 
 // under is whether a host is a suffix or ends in one.

@@ -49,8 +49,10 @@ func nameAll(refs []mesh.Ref) string {
 	return strings.Join(out, ", ")
 }
 
-// contributors are the clusters whose rows the plan was made of, sorted, the hub left out.
-func (p *planner) contributors() []mesh.ClusterName {
+// contributors are the clusters whose rows the plan was made of, sorted, the hub
+// left out. The claim that decides who has an identity counts where there are
+// others. While a cluster has not been seen, none is taken off what is held.
+func (p *planner) contributors(of mesh.Ref) []mesh.ClusterName {
 	seen := map[mesh.ClusterName]bool{}
 	for _, i := range p.instances {
 		seen[i.Cluster] = true
@@ -58,15 +60,26 @@ func (p *planner) contributors() []mesh.ClusterName {
 	for _, ref := range p.sources() {
 		seen[ref.Cluster] = true
 	}
+	for identity := range p.v.Claims {
+		if oldest, contested := p.owner(identity); contested {
+			seen[oldest.Cluster] = true
+		}
+	}
+	if len(p.v.Unknown) > 0 {
+		for _, c := range p.held(of).Sources {
+			seen[c] = true
+		}
+	}
 	delete(seen, mesh.Hub)
 	return slices.Sorted(maps.Keys(seen))
 }
 
 // withContributors notes on a ServiceEntry which clusters must have been seen
-// before the plan may be made again.
+// before the plan may be made again. Each one does, since a process may see
+// no other at first.
 func (p *planner) withContributors(o mesh.Object) mesh.Object {
 	var names []string
-	for _, c := range p.contributors() {
+	for _, c := range p.contributors(o.Ref) {
 		names = append(names, c.String())
 	}
 	o.Annotations[mesh.AnnotationClusters] = strings.Join(names, ",")
@@ -100,57 +113,15 @@ func (p *planner) findWaiting(clusters []mesh.ClusterName) {
 	}
 }
 
-// withoutForeign leaves out what would touch an object of somebody else: one of
-// the same name, and all that is for a host for which clients see another
-// ServiceEntry. What is held already stays: whoever came first keeps the host.
-func (p *planner) withoutForeign(objects []mesh.Object) []mesh.Object {
-	if len(p.v.Foreign) == 0 {
-		return objects
-	}
-	taken := map[mesh.Ref]bool{}
-	for _, f := range p.v.Foreign {
-		taken[f.Ref] = true
-	}
-	var out []mesh.Object
-	for _, o := range objects {
-		if taken[o.Ref] {
-			p.findForeign(o.Ref)
-			continue
-		}
-		out = append(out, o)
-	}
-	return out
-}
-
-// rival is the ServiceEntry of somebody else that clients in a cluster see for a host, if any.
-func (p *planner) rival(c mesh.ClusterName, host string, namespaces []string) (mesh.Held, bool) {
-	for _, f := range p.v.Foreign {
-		if f.Cluster != c || f.Kind != mesh.KindServiceEntry || !slices.Contains(f.Hosts, host) {
-			continue
-		}
-		if seen(f, namespaces) {
-			return f, true
-		}
-	}
-	return mesh.Held{}, false
-}
-
-// seen is whether an object is visible in any of the namespaces.
-func seen(h mesh.Held, namespaces []string) bool {
-	return len(h.ExportTo) == 0 || slices.ContainsFunc(h.ExportTo, func(to string) bool {
-		return to == "*" || slices.Contains(namespaces, to) || (to == "." && slices.Contains(namespaces, h.Namespace))
-	})
-}
-
 // holds is whether an object of ours is in place.
-func (p *planner) holds(ref mesh.Ref) bool {
-	return slices.ContainsFunc(p.v.Held, func(h mesh.Held) bool { return h.Ref == ref })
-}
+func (p *planner) holds(ref mesh.Ref) bool { return p.held(ref).Ref == ref }
 
-// findForeign says that an object of somebody else is in the way.
-func (p *planner) findForeign(ref mesh.Ref) {
-	message := fmt.Sprintf("%s is not Portolan's and is not touched, so clients there do not get %s: delete or rename it, or take another host", ref, p.v.Key)
-	for _, about := range p.sources() {
-		p.find(v1alpha1.ReasonNotOurs, about, message)
+// held is the object of ours that is in place, zero where there is none.
+func (p *planner) held(ref mesh.Ref) mesh.Held {
+	for _, h := range p.v.Held {
+		if h.Ref == ref {
+			return h
+		}
 	}
+	return mesh.Held{}
 }

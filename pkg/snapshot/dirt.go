@@ -132,6 +132,7 @@ func (d *dirt) held(changed []mesh.Held) {
 		switch {
 		case h.Ours && h.Service != mesh.ServiceKey{}:
 			d.services[h.Service] = true
+			d.claimants(h, d.identities)
 		case h.Ours:
 			d.clusters[h.Cluster] = true
 		default:
@@ -150,10 +151,23 @@ func (d *dirt) leaving(h mesh.Held) {
 	}
 }
 
+// claimants adds the targets of policies that claim a host which is held for
+// a service because of a policy.
+func (d *dirt) claimants(h mesh.Held, to map[string]bool) {
+	for _, host := range heldAliases(h, d.s.settings) {
+		for _, p := range d.s.by.trafficHost.get(host) {
+			to[targetOf(p, d.s.settings)] = true
+		}
+	}
+}
+
 // foreign makes stale the keys whose host or object name an object of somebody else has.
 func (d *dirt) foreign(h mesh.Held) {
 	if h.Kind == mesh.KindGateway {
 		d.clusters[h.Cluster] = true
+	}
+	for _, p := range d.s.by.routingFilter.get(mesh.StemOf(h.Name)) {
+		d.identities[strings.ToLower(p.Spec.Target.Identity)] = true
 	}
 	for _, host := range foreignHosts(h) {
 		if key, ok := mesh.KeyOfHost(host, d.s.settings.Suffix); ok && d.s.known(key) {
@@ -273,16 +287,16 @@ func (d *dirt) clients(changed []mesh.Client) {
 }
 
 // deriveMembers works out the localities and gateways of clusters again. While
-// any cluster has not been seen, what lets clients in stays, so the first and
-// the last one make stale all that is held of that kind.
+// any cluster has not been seen, what it may serve or call stays, so the first
+// and the last one make stale all that is held.
 func (d *dirt) deriveMembers() {
 	waited := d.s.by.clusterUnconnected.has(true)
 	for name := range d.members {
 		d.deriveMember(name)
 	}
 	if d.s.by.clusterUnconnected.has(true) != waited {
-		for _, h := range d.s.by.heldInbound.get(true) {
-			d.later[h.Service] = true
+		for identity := range d.s.by.heldIdentity.rows {
+			d.laterIdentities[identity] = true
 		}
 	}
 }
@@ -325,6 +339,7 @@ func (d *dirt) member(name mesh.ClusterName) {
 	for _, held := range [][]mesh.Held{d.s.by.heldSource.get(name), d.s.by.heldEndpoint.get(name), d.s.by.heldCluster.get(name)} {
 		for _, h := range held {
 			d.later[h.Service] = true
+			d.claimants(h, d.laterIdentities)
 		}
 	}
 }

@@ -43,8 +43,8 @@ func (s *Snapshot) resolve(ns mesh.Namespace) resolved {
 		}
 	}
 	for _, wi := range named {
-		if len(wi.Spec.Addresses) > 0 {
-			out.instances[wi.Ref] = s.addresses(wi)
+		if inst := s.addresses(wi); len(inst.Addresses) > 0 && s.wellFormed(wi.Ref, inst.Service, &out.malformed) {
+			out.instances[wi.Ref] = inst
 		}
 	}
 	return out

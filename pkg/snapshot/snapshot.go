@@ -61,6 +61,7 @@ type indexes struct {
 	trafficCluster     *index[mesh.ClusterName, mesh.TrafficPolicy]
 	routingTarget      *index[string, mesh.RoutingPolicy]
 	routingCluster     *index[mesh.ClusterName, mesh.RoutingPolicy]
+	routingFilter      *index[string, mesh.RoutingPolicy]
 	instanceIdentity   *index[string, mesh.Instance]
 	instanceNamespace  *index[mesh.Namespace, mesh.Instance]
 	instanceCluster    *index[mesh.ClusterName, mesh.Instance]
@@ -69,10 +70,10 @@ type indexes struct {
 	clientCluster      *index[mesh.ClusterName, mesh.Client]
 	heldIdentity       *index[string, mesh.Held]
 	heldHost           *index[string, mesh.Held]
+	heldAlias          *index[string, mesh.Held]
 	heldSource         *index[mesh.ClusterName, mesh.Held]
 	heldEndpoint       *index[mesh.ClusterName, mesh.Held]
 	heldCluster        *index[mesh.ClusterName, mesh.Held]
-	heldInbound        *index[bool, mesh.Held]
 	reportObject       *index[mesh.Ref, mesh.Report]
 	reportCluster      *index[mesh.ClusterName, mesh.Report]
 	reportIdentity     *index[string, mesh.Report]
@@ -91,9 +92,9 @@ func New(settings mesh.Settings) *Snapshot {
 		identities:   newTable[mesh.WorkloadIdentity](by.identityNamespace, by.identityName, by.grantIdentity),
 		dependencies: newTable[mesh.Dependency](by.dependencySource, by.dependencyTarget, by.dependencyCluster),
 		traffic:      newTable[mesh.TrafficPolicy](by.trafficTarget, by.trafficHost, by.trafficCluster),
-		routing:      newTable[mesh.RoutingPolicy](by.routingTarget, by.routingCluster),
+		routing:      newTable[mesh.RoutingPolicy](by.routingTarget, by.routingCluster, by.routingFilter),
 		clusters:     newTable[mesh.Cluster](),
-		held:         newTable[mesh.Held](by.heldIdentity, by.heldHost, by.heldSource, by.heldEndpoint, by.heldCluster, by.heldInbound),
+		held:         newTable[mesh.Held](by.heldIdentity, by.heldHost, by.heldAlias, by.heldSource, by.heldEndpoint, by.heldCluster),
 		instances:    newTable[mesh.Instance](by.instanceIdentity, by.instanceNamespace, by.instanceCluster),
 		clients:      newTable[mesh.Client](by.clientIdentity, by.clientNamespace, by.clientCluster),
 		members:      newTable[mesh.Cluster](by.clusterUnconnected),
@@ -128,6 +129,7 @@ func newIndexes(settings mesh.Settings) indexes {
 		trafficCluster:     newIndex(func(p mesh.TrafficPolicy) []mesh.ClusterName { return one(p.Cluster) }),
 		routingCluster:     newIndex(func(p mesh.RoutingPolicy) []mesh.ClusterName { return one(p.Cluster) }),
 		routingTarget:      newIndex(func(p mesh.RoutingPolicy) []string { return one(strings.ToLower(p.Spec.Target.Identity)) }),
+		routingFilter:      newIndex(func(p mesh.RoutingPolicy) []string { return one(mesh.FilterStem(p.Ref)) }),
 		instanceIdentity:   newIndex(func(i mesh.Instance) []string { return one(i.Service.Identity) }),
 		instanceNamespace:  newIndex(func(i mesh.Instance) []mesh.Namespace { return one(i.In()) }),
 		instanceCluster:    newIndex(func(i mesh.Instance) []mesh.ClusterName { return one(i.Cluster) }),
@@ -136,10 +138,10 @@ func newIndexes(settings mesh.Settings) indexes {
 		clientCluster:      newIndex(func(c mesh.Client) []mesh.ClusterName { return one(c.Cluster) }),
 		heldIdentity:       newIndex(func(h mesh.Held) []string { return when(h.Ours, h.Service.Identity) }),
 		heldHost:           newIndex(foreignHosts),
+		heldAlias:          newIndex(func(h mesh.Held) []string { return heldAliases(h, settings) }),
 		heldSource:         newIndex(func(h mesh.Held) []mesh.ClusterName { return h.Sources }),
 		heldEndpoint:       newIndex(func(h mesh.Held) []mesh.ClusterName { return h.Endpoints }),
 		heldCluster:        newIndex(func(h mesh.Held) []mesh.ClusterName { return when(h.Ours, h.Cluster) }),
-		heldInbound:        newIndex(func(h mesh.Held) []bool { return when(h.Ours && h.Inbound(), true) }),
 		reportObject:       newIndex(reportObjects),
 		reportCluster:      newIndex(reportClusters),
 		reportIdentity:     newIndex(func(r mesh.Report) []string { return one(r.Service.Identity) }),
@@ -210,6 +212,15 @@ func withoutStatus(r mesh.Ref) bool {
 		return false
 	}
 	return r.Cluster != mesh.Hub
+}
+
+// heldAliases are the hosts of a ServiceEntry of ours that a policy gave to its service.
+func heldAliases(h mesh.Held, s mesh.Settings) []string {
+	if !h.Ours || h.Kind != mesh.KindServiceEntry {
+		return nil
+	}
+	main := h.Service.Host(s.Suffix)
+	return slices.DeleteFunc(slices.Clone(h.Hosts), func(host string) bool { return host == main })
 }
 
 func reportObjects(r mesh.Report) []mesh.Ref {

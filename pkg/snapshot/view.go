@@ -43,6 +43,8 @@ type Service struct {
 	Held []mesh.Held
 	// Foreign are objects that are not ours and have the host or name of one that might be planned.
 	Foreign []mesh.Held
+	// Others are ServiceEntries of ours that were planned for another key and have a host that one of Traffic claims.
+	Others []mesh.Held
 }
 
 // Service returns the view of a key. That of one that nobody knows is empty.
@@ -78,7 +80,7 @@ func (s *Snapshot) Service(key mesh.ServiceKey) Service {
 	s.addClients(&v)
 	s.addRivals(&v)
 	s.addClaims(&v, key.Identity)
-	v.Foreign = s.foreign(v)
+	v.Foreign, v.Others = s.foreign(v), s.others(v)
 	v.Clusters = s.involved(v)
 	return v
 }
@@ -186,8 +188,27 @@ func (s *Snapshot) foreign(v Service) []mesh.Held {
 			add(host)
 		}
 	}
+	for _, p := range v.Routing {
+		add(mesh.FilterName(p.Ref, v.Key))
+	}
 	slices.SortFunc(out, func(a, b mesh.Held) int { return a.Ref.Compare(b.Ref) })
 	return out
+}
+
+// others lists what is held for another key under a host that the key's policies claim.
+func (s *Snapshot) others(v Service) []mesh.Held {
+	var out []mesh.Held
+	for _, p := range v.Traffic {
+		for _, host := range aliases(p) {
+			for _, h := range s.by.heldAlias.get(host) {
+				if h.Service != v.Key {
+					out = append(out, h)
+				}
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b mesh.Held) int { return a.Ref.Compare(b.Ref) })
+	return slices.CompactFunc(out, func(a, b mesh.Held) bool { return a.Ref == b.Ref })
 }
 
 // involved lists the clusters that a view speaks of.

@@ -41,16 +41,19 @@ const (
 
 // Filter is one routing policy in one namespace of clients.
 type Filter struct {
-	// Policy that asks for it.
-	Policy mesh.Ref
-	Spec   v1alpha1.RoutingPolicySpec
+	// Policy that asks for it, and the service that it is for.
+	Policy  mesh.Ref
+	Service mesh.ServiceKey
+	Spec    v1alpha1.RoutingPolicySpec
 	// VirtualHosts of the clients' routes that it is enabled for, host:port, sorted.
 	VirtualHosts []string
 }
 
-// Name of the filter in the proxy. Two policies never share one.
+// Name of the filter in the proxy. No other policy or service has it: a proxy
+// that calls two services of one policy holds two filters, and would run both
+// for each request if they had one name.
 func (f Filter) Name() string {
-	return "portolan.routing." + mesh.Hash(f.Policy.String())
+	return "portolan.routing." + mesh.Hash(f.Policy.String()+"\n"+f.Service.String())
 }
 
 // Render is the spec of the EnvoyFilter.

@@ -48,8 +48,8 @@ func distance(client, c mesh.Cluster, regions []string) int {
 
 // Ordered is the order that a list of places states; what it does not name
 // follows as in Locality.
-func Ordered(client mesh.Cluster, candidates []mesh.Cluster, order []v1alpha1.Location) []mesh.ClusterName {
-	rest := Locality(client, candidates, nil)
+func Ordered(client mesh.Cluster, candidates []mesh.Cluster, order []v1alpha1.Location, regions []string) []mesh.ClusterName {
+	rest := Locality(client, candidates, regions)
 	byName := map[mesh.ClusterName]mesh.Cluster{}
 	for _, c := range candidates {
 		byName[c.Name] = c
@@ -89,7 +89,7 @@ type Share struct {
 // Weighted makes a share of each place that serves: its order begins with the
 // place and goes on as in Locality. Places that do not serve are left out; the
 // weights of the others keep their proportion, since Istio takes any sum.
-func Weighted(client mesh.Cluster, candidates []mesh.Cluster, weights []v1alpha1.WeightedLocation) []Share {
+func Weighted(client mesh.Cluster, candidates []mesh.Cluster, weights []v1alpha1.WeightedLocation, regions []string) []Share {
 	var shares []Share
 	for _, w := range weights {
 		place := v1alpha1.Location{Cluster: w.Cluster, Region: w.Region}
@@ -98,7 +98,7 @@ func Weighted(client mesh.Cluster, candidates []mesh.Cluster, weights []v1alpha1
 		}
 		shares = append(shares, Share{
 			Subset: subset(place), Weight: w.Weight,
-			Order: Ordered(client, candidates, []v1alpha1.Location{place}),
+			Order: Ordered(client, candidates, []v1alpha1.Location{place}, regions),
 		})
 	}
 	slices.SortFunc(shares, func(a, b Share) int { return cmp.Compare(a.Subset, b.Subset) })
