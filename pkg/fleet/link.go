@@ -39,6 +39,8 @@ type link struct {
 
 	mu    sync.Mutex // guards all below
 	facts facts
+	// expected are the kinds that are watched; true are those that were listed.
+	expected map[mesh.Kind]bool
 	// failing counts how often in a row a request of a kind and verb failed.
 	failing map[request]int
 	// suspects are kinds that were refused or not found: they are asked for again.
@@ -74,8 +76,8 @@ func newLink(m *member, id [sha256.Size]byte, cfg *rest.Config) (*link, error) {
 		name: m.name, id: id, options: o, directory: m.directory, log: m.log,
 		transport: t, clients: c, gate: newGate(o.Sink, m.name), health: newHealth(), changed: m.poke,
 		doubt: make(chan struct{}, 1), recheck: make(chan struct{}, 1),
-		facts:   facts{expires: expiry(cfg)},
-		failing: map[request]int{}, suspects: map[mesh.Kind]bool{}, unwatched: map[mesh.Kind]bool{},
+		facts:    facts{expires: expiry(cfg)},
+		expected: map[mesh.Kind]bool{}, failing: map[request]int{}, suspects: map[mesh.Kind]bool{}, unwatched: map[mesh.Kind]bool{},
 	}, nil
 }
 
@@ -145,12 +147,19 @@ func (l *link) greet(ctx context.Context) error {
 	return nil
 }
 
-// update changes the facts, draws the conclusion that only all of them allow,
+// update changes the facts, draws the conclusions that only all of them allow,
 // and tells of it.
 func (l *link) update(change func(*facts)) {
 	l.mu.Lock()
 	change(&l.facts)
 	f := &l.facts
+	f.unlisted = nil
+	for kind, listed := range l.expected {
+		if !listed {
+			f.unlisted = append(f.unlisted, kind)
+		}
+	}
+	slices.Sort(f.unlisted)
 	f.known = f.known || f.surveyed && f.checked && len(f.unlisted) == 0
 	l.mu.Unlock()
 	l.changed()
@@ -222,12 +231,30 @@ func (l *link) fails(kind mesh.Kind) bool {
 // listed learns that a kind is known as a whole, or why its list was not taken over.
 func (l *link) listed(kind mesh.Kind, err error) {
 	l.note(kind, "accept", err)
-	if err != nil || !slices.Contains(l.now().unlisted, kind) {
-		return
+	l.mu.Lock()
+	news := err == nil && !l.expected[kind]
+	if news {
+		l.expected[kind] = true
 	}
-	l.update(func(f *facts) {
-		f.unlisted = slices.DeleteFunc(slices.Clone(f.unlisted), func(k mesh.Kind) bool { return k == kind })
-	})
+	l.mu.Unlock()
+	if news {
+		l.update(func(*facts) {})
+	}
+}
+
+// expect notes that a kind is watched from now on.
+func (l *link) expect(kind mesh.Kind) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.expected[kind] = l.expected[kind]
+}
+
+// dismiss notes that a kind is not watched any more.
+func (l *link) dismiss(kind mesh.Kind) {
+	l.mu.Lock()
+	delete(l.expected, kind)
+	l.mu.Unlock()
+	l.update(func(f *facts) { f.stale = without(f.stale, kind) })
 }
 
 // signal wakes whoever listens, once.

@@ -134,8 +134,9 @@ func (s *source) Watch(opts metav1.ListOptions) (watch.Interface, error) {
 	return s.WatchWithContext(context.Background(), opts)
 }
 
-// ListWithContext returns one page of rows. Only one page of objects is in
-// memory at a time. It reads what is current, never a cache's past: a new
+// ListWithContext returns one page of rows, or all of them where the pager asks
+// for no page: it does so once a page before has expired, and takes the answer
+// for the whole. Otherwise only one page of objects is in memory. It reads what is current, never a cache's past: a new
 // connection must not go back behind what the one before it has seen.
 func (s *source) ListWithContext(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 	if err := s.pace(ctx); err != nil {
@@ -143,7 +144,6 @@ func (s *source) ListWithContext(ctx context.Context, opts metav1.ListOptions) (
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	opts.Limit = pageSize
 	if opts.Continue == "" {
 		opts.ResourceVersion, opts.ResourceVersionMatch = "", ""
 	}

@@ -178,15 +178,16 @@ func (s *surveyor) serves(ctx context.Context, gv schema.GroupVersion) (map[stri
 	return names, nil
 }
 
-// steer runs a reflector for each wanted kind, ends those of other kinds, and
-// says what is missing.
+// steer says what is missing, ends the reflectors of kinds that are not wanted,
+// and runs one for each that is.
 func (s *surveyor) steer(ctx context.Context, wg *sync.WaitGroup, part, wanted []resource) {
 	var absent, added []mesh.Kind
 	for _, r := range resources() {
 		is := func(o resource) bool { return o.kind == r.kind }
+		_, runs := s.running[r.kind]
 		switch {
 		case slices.ContainsFunc(wanted, is):
-			if s.begin(ctx, wg, r) {
+			if !runs {
 				added = append(added, r.kind)
 			}
 			continue
@@ -198,20 +199,21 @@ func (s *surveyor) steer(ctx context.Context, wg *sync.WaitGroup, part, wanted [
 		s.end(r)
 	}
 	slices.Sort(absent)
-	if f := s.now(); f.surveyed && len(added) == 0 && slices.Equal(f.absent, absent) {
-		return
+	if f := s.now(); !f.surveyed || len(added) > 0 || !slices.Equal(f.absent, absent) {
+		for _, kind := range added {
+			s.expect(kind)
+		}
+		s.update(func(f *facts) { f.surveyed, f.absent = !s.waiting, absent })
 	}
-	s.update(func(f *facts) {
-		f.surveyed, f.absent = !s.waiting, absent
-		f.unlisted = slices.Sorted(slices.Values(slices.Concat(f.unlisted, added)))
-	})
+	for _, r := range wanted {
+		if slices.Contains(added, r.kind) {
+			s.begin(ctx, wg, r)
+		}
+	}
 }
 
-// begin starts the reflector of r, and is false if it runs.
-func (s *surveyor) begin(ctx context.Context, wg *sync.WaitGroup, r resource) bool {
-	if _, ok := s.running[r.kind]; ok {
-		return false
-	}
+// begin starts the reflector of r.
+func (s *surveyor) begin(ctx context.Context, wg *sync.WaitGroup, r resource) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	s.running[r.kind] = running{cancel: cancel, ended: ended}
@@ -220,7 +222,6 @@ func (s *surveyor) begin(ctx context.Context, wg *sync.WaitGroup, r resource) bo
 		defer close(ended)
 		s.reflect(ctx, r)
 	})
-	return true
 }
 
 // end stops the reflector of r, if there is one, and lets go of its rows.
@@ -229,10 +230,7 @@ func (s *surveyor) end(r resource) {
 		running.cancel()
 		<-running.ended
 		delete(s.running, r.kind)
-		s.update(func(f *facts) {
-			f.stale = without(f.stale, r.kind)
-			f.unlisted = slices.DeleteFunc(slices.Clone(f.unlisted), func(k mesh.Kind) bool { return k == r.kind })
-		})
+		s.dismiss(r.kind)
 	}
 	if !s.cleared[r.kind] {
 		s.cleared[r.kind] = true
