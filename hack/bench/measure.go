@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"sigs.k8s.io/yaml"
@@ -43,6 +44,8 @@ func measure(ctx context.Context, o options) error {
 		}
 		defer func() { _ = os.RemoveAll(dir) }()
 		b.dir = dir
+	} else if entries, err := os.ReadDir(b.dir); err == nil && len(entries) > 0 {
+		return fmt.Errorf("-keep: %s is not empty", b.dir)
 	}
 	if err := b.prepare(ctx); err != nil {
 		return err
@@ -51,7 +54,7 @@ func measure(ctx context.Context, o options) error {
 	if err := b.run(ctx); err != nil {
 		return err
 	}
-	if err := b.result.print(b.out); err != nil {
+	if err := b.result.write(b.out); err != nil {
 		return err
 	}
 	return b.result.wrong()
@@ -218,6 +221,10 @@ func (b *bench) observe(ctx context.Context, p *operator.Process, before counts)
 func (b *bench) converge(ctx context.Context, p *operator.Process, before counts) error {
 	waiting, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	if err := b.eyes.await(waiting, some); err != nil {
+		return err
+	}
+	b.result.FirstSeconds = seconds(time.Since(p.Started))
 	if err := b.eyes.await(waiting, all(b.needed)); err != nil {
 		return err
 	}
@@ -239,9 +246,9 @@ func (b *bench) converge(ctx context.Context, p *operator.Process, before counts
 	b.result.Writes, b.result.Reads = did.istioWrites(), did.objectReads()
 	b.result.HubWrites, b.result.TotalReads = did.writes(testkit.HubName), did.reads()
 	b.say("Writes until then, by server, verb and resource:")
-	did.print(b.out, testkit.Requests.Writes)
+	did.write(b.out, testkit.Requests.Writes)
 	b.say("Reads until then:")
-	did.print(b.out, testkit.Requests.Reads)
+	did.write(b.out, testkit.Requests.Reads)
 	return b.compare(ctx)
 }
 
@@ -265,7 +272,7 @@ func (b *bench) idling(ctx context.Context) error {
 	b.result.IdleSeconds = int(b.idle.Seconds())
 	b.result.IdleWrites = did.writes(append([]string{testkit.HubName}, members...)...)
 	b.result.IdleReads = did.reads()
-	did.print(b.out, testkit.Requests.Writes)
+	did.write(b.out, testkit.Requests.Writes)
 	return nil
 }
 
@@ -303,20 +310,13 @@ func tally(objects []mesh.Object) string {
 	for _, o := range objects {
 		n[o.Ref.Kind]++
 	}
-	text := ""
+	var parts []string
 	for _, kind := range forecast.Kinds() {
 		if n[kind] > 0 {
-			text += fmt.Sprintf("%s%d %s", separator(text), n[kind], kind)
+			parts = append(parts, fmt.Sprintf("%d %s", n[kind], kind))
 		}
 	}
-	return text
-}
-
-func separator(text string) string {
-	if text == "" {
-		return ""
-	}
-	return ", "
+	return strings.Join(parts, ", ")
 }
 
 // tail is the end of a file.

@@ -81,10 +81,10 @@ func routingPolicy(i int) *v1alpha1.RoutingPolicy {
 	return p
 }
 
-// percentile of sorted values.
+// percentile is the least of sorted values that p percent of them do not exceed.
 func percentile(sorted []time.Duration, p int) time.Duration {
 	if len(sorted) == 0 {
 		return 0
 	}
-	return sorted[min(len(sorted)-1, len(sorted)*p/100)]
+	return sorted[(len(sorted)*p+99)/100-1]
 }

@@ -23,13 +23,14 @@ type result struct {
 
 	// What follows is more than was asked for.
 
-	RSSIdle     number `json:"rss_idle_mb"`
-	HubWrites   int    `json:"hub_writes"`
-	TotalReads  int    `json:"total_reads"`
-	IdleReads   int    `json:"idle_reads"`
-	IdleSeconds int    `json:"idle_seconds"`
-	Tries       int    `json:"policy_tries"`
-	CPUSeconds  number `json:"cpu_seconds"`
+	FirstSeconds number `json:"first_object_seconds"`
+	RSSIdle      number `json:"rss_idle_mb"`
+	HubWrites    int    `json:"hub_writes"`
+	TotalReads   int    `json:"total_reads"`
+	IdleReads    int    `json:"idle_reads"`
+	IdleSeconds  int    `json:"idle_seconds"`
+	Tries        int    `json:"policy_tries"`
+	CPUSeconds   number `json:"cpu_seconds"`
 }
 
 // number is printed with at most two decimals.
@@ -42,8 +43,8 @@ func seconds(d time.Duration) number { return number(d.Seconds()) }
 
 func milliseconds(d time.Duration) number { return number(d.Seconds() * 1000) }
 
-// print writes the targets and whether they are reached, then the line of JSON.
-func (r result) print(w io.Writer) error {
+// write writes the targets and whether they are reached, then the line of JSON.
+func (r result) write(w io.Writer) error {
 	target := func(name string, ok bool, is, want string) {
 		mark := "reached"
 		if !ok {

@@ -126,3 +126,6 @@ func all(objects []mesh.Object) func(map[mesh.Ref]bool) bool {
 
 // none is whether no object exists.
 func none(seen map[mesh.Ref]bool) bool { return len(seen) == 0 }
+
+// some is whether any object exists.
+func some(seen map[mesh.Ref]bool) bool { return len(seen) > 0 }

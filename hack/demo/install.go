@@ -140,8 +140,8 @@ func (d *demo) apply(ctx context.Context, f *testkit.Fleet) error {
 	d.say("%*sNo kubelet runs here that would start a pod, so the demo itself says in the", stamp, "")
 	d.say("%*sstatus of each Deployment that all its replicas are available.", stamp, "")
 	// The hub last: it states gateways, whose namespaces the members' samples make.
-	servers := append(f.Servers()[1:], f.Hub)
-	for _, s := range servers {
+	for _, name := range append(members(), testkit.HubName) {
+		s := f.Member(name)
 		paths, err := filepath.Glob(filepath.Join(d.samples, s.Name, "*.yaml"))
 		if err != nil {
 			return err
