@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -37,6 +38,9 @@ func newDirt(s *Snapshot) *dirt {
 func (d *dirt) workloads(changed []mesh.Workload) {
 	for _, w := range changed {
 		d.namespaces[w.In()] = true
+		if istiod(w) {
+			d.clusters[w.Cluster] = true
+		}
 	}
 }
 
@@ -64,16 +68,30 @@ func (d *dirt) nodes(changed []mesh.Node) {
 }
 
 func (d *dirt) named(changed []mesh.WorkloadIdentity) {
+	same := restated(changed, func(wi mesh.WorkloadIdentity) any { return []any{wi.Created, wi.Spec} })
 	for _, wi := range changed {
 		d.objects[wi.Ref] = true
+		if same {
+			continue
+		}
 		d.namespaces[wi.In()] = true
 		d.claimed(strings.ToLower(string(wi.Spec.Identity)), d.identities)
 	}
 }
 
+// restated is whether an object says what it said before: only its status, which
+// we write ourselves, or its generation differs.
+func restated[R any](changed []R, said func(R) any) bool {
+	return len(changed) == 2 && reflect.DeepEqual(said(changed[0]), said(changed[1]))
+}
+
 func (d *dirt) dependencies(changed []mesh.Dependency) {
+	same := restated(changed, func(dep mesh.Dependency) any { return dep.Spec })
 	for _, dep := range changed {
 		d.objects[dep.Ref] = true
+		if same {
+			continue
+		}
 		for _, dest := range dep.Spec.Destinations {
 			d.identities[strings.ToLower(string(dest.Identity))] = true
 			if dest.Env != "" {
@@ -84,16 +102,24 @@ func (d *dirt) dependencies(changed []mesh.Dependency) {
 }
 
 func (d *dirt) traffic(changed []mesh.TrafficPolicy) {
+	same := restated(changed, func(p mesh.TrafficPolicy) any { return []any{p.Created, p.Spec} })
 	for _, p := range changed {
 		d.objects[p.Ref] = true
+		if same {
+			continue
+		}
 		d.target(targetOf(p, d.s.settings), p.Spec.Target.Env)
 		d.rivals(p, d.identities)
 	}
 }
 
 func (d *dirt) routing(changed []mesh.RoutingPolicy) {
+	same := restated(changed, func(p mesh.RoutingPolicy) any { return []any{p.Created, p.Spec} })
 	for _, p := range changed {
 		d.objects[p.Ref] = true
+		if same {
+			continue
+		}
 		d.target(strings.ToLower(p.Spec.Target.Identity), p.Spec.Target.Env)
 	}
 }
@@ -275,6 +301,7 @@ func (d *dirt) instances(changed []mesh.Instance) {
 	for _, inst := range changed {
 		d.services[inst.Service] = true
 		if !sameClaim {
+			d.clusters[inst.Cluster] = true
 			d.claimed(inst.Service.Identity, d.identities)
 		}
 	}
@@ -318,6 +345,11 @@ func (d *dirt) deriveMember(name mesh.ClusterName) {
 		return
 	}
 	d.clusters[name] = true
+	for _, row := range d.s.members.rows {
+		if row.State.Leaving() {
+			d.clusters[row.Name] = true // it may have waited for this one to be seen
+		}
+	}
 	d.member(name)
 	if unseen := was && !before.State.Known(); unseen != (ok && !c.State.Known()) {
 		d.says(name)
@@ -340,6 +372,7 @@ func (d *dirt) member(name mesh.ClusterName) {
 		for _, h := range held {
 			d.later[h.Service] = true
 			d.claimants(h, d.laterIdentities)
+			d.leaving(h)
 		}
 	}
 }

@@ -51,17 +51,31 @@ type world struct {
 	settings mesh.Settings
 	live     *snapshot.Snapshot
 	// rows that the snapshot must hold.
-	rows     map[mesh.Ref]mesh.Row
+	rows map[mesh.Ref]mesh.Row
+	made
+}
+
+// made is what is made of a snapshot.
+type made struct {
 	services map[mesh.ServiceKey]plan.Result
-	clusters map[mesh.ClusterName]plan.Result
+	clusters map[mesh.ClusterName]face
 	statuses map[mesh.Ref]v1alpha1.PolicyStatus
+}
+
+// face is what the registry and a cluster's own plan know of it.
+type face struct {
+	plan  plan.Result
+	usage snapshot.Usage
 }
 
 func newWorld(s mesh.Settings) *world {
 	return &world{
-		settings: s, live: snapshot.New(s), rows: map[mesh.Ref]mesh.Row{},
-		services: map[mesh.ServiceKey]plan.Result{}, clusters: map[mesh.ClusterName]plan.Result{}, statuses: map[mesh.Ref]v1alpha1.PolicyStatus{},
+		settings: s, live: snapshot.New(s), rows: map[mesh.Ref]mesh.Row{}, made: nothing(),
 	}
+}
+
+func nothing() made {
+	return made{map[mesh.ServiceKey]plan.Result{}, map[mesh.ClusterName]face{}, map[mesh.Ref]v1alpha1.PolicyStatus{}}
 }
 
 // event is a random one, or the writes by which members come to hold a plan.
@@ -88,66 +102,71 @@ func (w *world) event(rows *plantest.Rows) plantest.Event {
 
 func everywhere(mesh.ClusterName) bool { return true }
 
-// replan makes again what is stale.
+// replan makes again what is stale, until nothing is.
 func (w *world) replan(d snapshot.Dirty) {
-	objects := slices.Clone(d.Objects)
+	clusters, objects := slices.Clone(d.Clusters), slices.Clone(d.Objects)
 	for _, key := range slices.Concat(d.Services, d.Later) {
 		view := w.live.Service(key)
 		r := plan.Service(view)
 		keep(w.services, key, r)
-		objects = append(objects, w.live.Report(conditions.Report(key, r, view.Held, nil, everywhere)).Objects...)
+		more := w.live.Report(conditions.Report(key, r, view.Held, nil, everywhere))
+		clusters, objects = append(clusters, more.Clusters...), append(objects, more.Objects...)
 	}
-	for _, name := range d.Clusters {
-		keep(w.clusters, name, clusterPlan(w.live, name))
+	for _, name := range clusters {
+		delete(w.clusters, name)
+		if f, ok := faceOf(w.live, name); ok {
+			w.clusters[name] = f
+		}
 	}
 	for _, ref := range objects {
+		delete(w.statuses, ref)
 		if view, ok := w.live.Policy(ref); ok {
 			w.statuses[ref] = conditions.Policy(view)
-		} else {
-			delete(w.statuses, ref)
 		}
 	}
 }
 
 // keep remembers a result, and nothing where nothing is known.
-func keep[K comparable](results map[K]plan.Result, key K, r plan.Result) {
+func keep(results map[mesh.ServiceKey]plan.Result, key mesh.ServiceKey, r plan.Result) {
 	results[key] = r
 	if len(r.Objects)+len(r.Findings)+len(r.Sources)+len(r.Kept) == 0 {
 		delete(results, key)
 	}
 }
 
-func clusterPlan(s *snapshot.Snapshot, name mesh.ClusterName) plan.Result {
+// faceOf is the face of a cluster. What is held is of interest when it leaves alone.
+func faceOf(s *snapshot.Snapshot, name mesh.ClusterName) (face, bool) {
 	view, ok := s.Cluster(name)
-	if !ok {
-		return plan.Result{}
+	f := face{plan.Cluster(view), s.Usage(name)}
+	if !view.Cluster.State.Leaving() {
+		f.usage.Elsewhere, f.usage.Held = 0, 0
 	}
-	return plan.Cluster(view)
+	return f, ok
 }
 
 // check compares what is remembered with planning everything.
 func (w *world) check(t *testing.T, e plantest.Event) {
 	t.Helper()
-	services, clusters, statuses := everything(w.live)
-	compare(t, e, "plan of", services, w.services)
-	compare(t, e, "plan of cluster", clusters, w.clusters)
-	compare(t, e, "status of", statuses, w.statuses)
+	want := everything(w.live)
+	compare(t, e, "plan of", want.services, w.services)
+	compare(t, e, "face of", want.clusters, w.clusters)
+	compare(t, e, "status of", want.statuses, w.statuses)
 }
 
 // everything plans all that a snapshot knows of.
-func everything(s *snapshot.Snapshot) (map[mesh.ServiceKey]plan.Result, map[mesh.ClusterName]plan.Result, map[mesh.Ref]v1alpha1.PolicyStatus) {
-	services, clusters, statuses := map[mesh.ServiceKey]plan.Result{}, map[mesh.ClusterName]plan.Result{}, map[mesh.Ref]v1alpha1.PolicyStatus{}
+func everything(s *snapshot.Snapshot) made {
+	out := nothing()
 	for _, key := range s.Keys() {
-		keep(services, key, plan.Service(s.Service(key)))
+		keep(out.services, key, plan.Service(s.Service(key)))
 	}
 	for _, c := range s.Clusters() {
-		keep(clusters, c.Name, clusterPlan(s, c.Name))
+		out.clusters[c.Name], _ = faceOf(s, c.Name)
 	}
 	for _, ref := range s.EveryPolicy() {
 		view, _ := s.Policy(ref)
-		statuses[ref] = conditions.Policy(view)
+		out.statuses[ref] = conditions.Policy(view)
 	}
-	return services, clusters, statuses
+	return out
 }
 
 func compare[K comparable, V any](t *testing.T, e plantest.Event, what string, want, got map[K]V) {
@@ -155,7 +174,7 @@ func compare[K comparable, V any](t *testing.T, e plantest.Event, what string, w
 	if reflect.DeepEqual(want, got) {
 		return
 	}
-	t.Errorf("after %+v, %s (-all planned +kept current):\n%s", e, what, cmp.Diff(want, got))
+	t.Errorf("after %+v, %s (-all planned +kept current):\n%s", e, what, cmp.Diff(want, got, cmp.AllowUnexported(face{})))
 }
 
 // rebuild compares with a new snapshot of the same rows in another order.
@@ -167,9 +186,11 @@ func (w *world) rebuild(t *testing.T, source *plantest.Source) {
 	for _, ref := range refs {
 		fresh.live.Put(w.rows[ref])
 	}
-	services, clusters, _ := everything(fresh.live)
-	compare(t, plantest.Event{}, "plan after a restart of", services, w.services)
-	compare(t, plantest.Event{}, "plan after a restart of cluster", clusters, w.clusters)
+	fresh.replan(snapshot.Dirty{Services: fresh.live.Keys()})
+	want := everything(fresh.live)
+	compare(t, plantest.Event{}, "after a restart, plan of", want.services, w.services)
+	compare(t, plantest.Event{}, "after a restart, face of", want.clusters, w.clusters)
+	compare(t, plantest.Event{}, "after a restart, status of", want.statuses, w.statuses)
 	if want, got := fresh.live.Keys(), w.live.Keys(); !slices.Equal(want, got) {
 		t.Errorf("keys (-after a restart +kept current):\n%s", cmp.Diff(want, got))
 	}

@@ -93,6 +93,14 @@ func (s *Snapshot) policies(every func(mesh.Ref) bool) []mesh.Ref {
 // Report stores what became of the plan of a key and returns whose status that changes.
 func (s *Snapshot) Report(r mesh.Report) Dirty { return s.Put(r) }
 
+// istioNamespace is where istiod runs.
+const istioNamespace = "istio-system"
+
+// istiod is whether a workload is one, which tells Istio's version.
+func istiod(w mesh.Workload) bool {
+	return w.Namespace == istioNamespace && w.Labels["app"] == "istiod"
+}
+
 // Usage is what others hold of a cluster, and what it holds of ours.
 type Usage struct {
 	// IstioVersion is that of the pods of istiod, empty where they do not say.
@@ -117,8 +125,8 @@ func (s *Snapshot) Usage(name mesh.ClusterName) Usage {
 			u.Elsewhere++
 		}
 	}
-	for _, w := range s.by.workloadNamespace.get(mesh.Namespace{Cluster: name, Name: "istio-system"}) {
-		if w.Labels["app"] == "istiod" {
+	for _, w := range s.by.workloadNamespace.get(mesh.Namespace{Cluster: name, Name: istioNamespace}) {
+		if istiod(w) {
 			u.IstioVersion = w.Labels["app.kubernetes.io/version"]
 		}
 	}

@@ -118,7 +118,8 @@ func (d *dirt) put(row mesh.Row) {
 			d.reports(d.s.reports.delete(r.Key()))
 			return
 		}
-		d.reports(d.s.reports.put(r))
+		// Who waited for the plan gets to know of it, even where nothing came of it.
+		d.reports(append(d.s.reports.put(r), r))
 	}
 }
 

@@ -40,8 +40,30 @@ func (r *Rows) Event(there map[mesh.Ref]mesh.Row) Event {
 		return e
 	case n < 22:
 		return Event{Put: []mesh.Row{r.Any(), r.Any(), r.Any()}}
+	case n < 25 && len(there) > 0:
+		return Event{Put: []mesh.Row{touched(there[r.Ref(Sorted(there))], r.Any())}}
 	}
 	return Event{Put: []mesh.Row{r.Any()}}
+}
+
+// touched is a row of a user's object that says the same with another
+// generation, as a write of its status makes it, or else.
+func touched(row, or mesh.Row) mesh.Row {
+	switch o := row.(type) {
+	case mesh.Dependency:
+		o.Generation++
+		return o
+	case mesh.WorkloadIdentity:
+		o.Generation++
+		return o
+	case mesh.TrafficPolicy:
+		o.Generation++
+		return o
+	case mesh.RoutingPolicy:
+		o.Generation++
+		return o
+	}
+	return or
 }
 
 // replacement lists a kind anew: some of what is there, and something else.

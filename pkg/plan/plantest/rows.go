@@ -77,6 +77,9 @@ func (r *Rows) Workload() mesh.Row {
 	if r.Once(4) {
 		w.Labels, w.Annotations = map[string]string{"app": w.Labels["app"]}, r.labels(w.Namespace, map[string]string{})
 	}
+	if r.Once(16) {
+		w.Namespace, w.Labels["app"], w.Labels["app.kubernetes.io/version"] = "istio-system", "istiod", Pick(r.Source, "1.31", "1.32")
+	}
 	w.ClientOnly = w.Kind == mesh.KindJob
 	if w.Kind == mesh.KindRollout {
 		w.Rollout = &mesh.RolloutServices{Main: Pick(r.Source, "", "one"), Other: "two"}
