@@ -12,6 +12,10 @@ const InboundSuffix = "-inbound"
 // ClusterGateway is the name of a member's own Gateway.
 const ClusterGateway = "portolan-eastwest"
 
+// AliasGateway is the name of the Gateway that opens a member for an alias. The
+// name of a Gateway is one DNS label, so it cannot be the host.
+func AliasGateway(host string) string { return "portolan-alias-" + Hash(host) }
+
 // MaxHost is the length of the longest DNS name.
 const MaxHost = 253
 

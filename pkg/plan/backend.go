@@ -229,7 +229,7 @@ func (p *planner) reachable(b backend) bool {
 		return false
 	}
 	return b.cluster.State.Writable() || slices.ContainsFunc(p.v.Held, func(h mesh.Held) bool {
-		return h.Cluster == b.cluster.Name && h.Kind == mesh.KindServiceEntry && h.Name == p.inboundName()
+		return h.Cluster == b.cluster.Name && h.Kind == mesh.KindServiceEntry && h.Name == inboundName(p.hosts[0])
 	})
 }
 

@@ -77,8 +77,7 @@ func checkRestart(t *testing.T, fleet *plantest.Fleet, source *plantest.Source) 
 	again := fleet.Restart(unseen, func(mesh.Ref) bool { return source.Once(2) })
 	for p := range again.Plans() {
 		for _, op := range p.Ops {
-			updates := kept[p.Name] && (op.Action != diff.Delete || !leads(fleet, op.Ref))
-			if len(unseen) > 0 && (updates || op.Action == diff.Create && !remembers(again, op.Object.Service)) {
+			if len(unseen) > 0 && (kept[p.Name] || op.Action == diff.Create && !remembers(again, op.Object.Service)) {
 				continue
 			}
 			t.Errorf("a process that has not seen %v writes: %s: %s %s (-held +planned):\n%s",
@@ -97,14 +96,6 @@ func manifest(t *testing.T, o mesh.Object) map[string]any {
 		t.Fatal(err)
 	}
 	return u.Object
-}
-
-// leads is whether a planned object is one of a client that has an entry.
-func leads(fleet *plantest.Fleet, ref mesh.Ref) bool {
-	o, planned := fleet.Objects[ref]
-	return planned && slices.ContainsFunc(fleet.Snapshot.Service(o.Service).Held, func(h mesh.Held) bool {
-		return h.Cluster == ref.Cluster && h.Kind == mesh.KindServiceEntry && !h.Inbound()
-	})
 }
 
 // remembers is whether what is held of a service says which clusters it was planned from.

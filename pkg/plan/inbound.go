@@ -15,10 +15,8 @@ const gatewayPort = 15443
 // labelTLSMode tells a gateway that passes TLS through that an endpoint ends Istio's own.
 const labelTLSMode = "security.istio.io/tlsMode"
 
-// inboundName is the name of the objects by which a gateway lets the service in.
-func (p *planner) inboundName() string {
-	return mesh.ObjectName(p.v.Key.Host(p.settings.Suffix), mesh.InboundSuffix)
-}
+// inboundName is the name of the entry by which a gateway lets clients of a host in.
+func inboundName(host string) string { return mesh.ObjectName(host, mesh.InboundSuffix) }
 
 // inbound plans what the gateways of serving clusters need to let clients of
 // other clusters in. Only the local Service is an endpoint there, and only the
@@ -34,9 +32,9 @@ func (p *planner) inbound() []mesh.Object {
 			continue
 		}
 		for _, ns := range gatewayNamespaces(b.cluster) {
-			out = append(out, p.inboundEntry(b, ns))
-			if len(p.hosts) > 1 {
-				out = append(out, p.aliasGateway(b, ns))
+			out = append(out, p.inboundEntry(b, ns, p.hosts[0]))
+			for _, alias := range p.hosts[1:] {
+				out = append(out, p.inboundEntry(b, ns, alias), p.aliasGateway(b, ns, alias))
 			}
 		}
 	}
@@ -60,9 +58,10 @@ func gatewayNamespaces(c mesh.Cluster) []string {
 	return c.GatewayNamespaces
 }
 
-func (p *planner) inboundEntry(b backend, namespace string) mesh.Object {
+// inboundEntry is for one host, since Istio lets TCP ports have one alone.
+func (p *planner) inboundEntry(b backend, namespace, host string) mesh.Object {
 	spec := &networking.ServiceEntry{
-		Hosts:      p.hosts,
+		Hosts:      []string{host},
 		Location:   networking.ServiceEntry_MESH_INTERNAL,
 		Resolution: networking.ServiceEntry_STATIC,
 		ExportTo:   []string{"."},
@@ -79,7 +78,7 @@ func (p *planner) inboundEntry(b backend, namespace string) mesh.Object {
 	if !allIPs(b.addresses) {
 		spec.Resolution = networking.ServiceEntry_DNS
 	}
-	o := p.object(mesh.Ref{Cluster: b.cluster.Name, Kind: mesh.KindServiceEntry, Namespace: namespace, Name: p.inboundName()},
+	o := p.object(mesh.Ref{Cluster: b.cluster.Name, Kind: mesh.KindServiceEntry, Namespace: namespace, Name: inboundName(host)},
 		spec, fmt.Sprintf("The gateway lets clients of other clusters in to %s", p.v.Key), p.traffic.refs())
 	o.Inbound = true
 	return p.withContributors(o)
@@ -110,11 +109,11 @@ func (p *planner) stillOurs(h mesh.Held) bool {
 	return len(h.Hosts) == 0 || slices.ContainsFunc(h.Hosts, func(host string) bool { return slices.Contains(p.hosts, host) })
 }
 
-// aliasGateway opens the gateway for the aliases. They are named exactly, so
-// that nothing else under a company's suffix can be called through it.
-func (p *planner) aliasGateway(b backend, namespace string) mesh.Object {
-	o := p.object(mesh.Ref{Cluster: b.cluster.Name, Kind: mesh.KindGateway, Namespace: namespace, Name: p.inboundName()},
-		passthrough(p.settings, p.hosts[1:]), fmt.Sprintf("The gateway knows the aliases of %s", p.v.Key), p.traffic.refs())
+// aliasGateway opens the gateway for an alias. It is named exactly, so that
+// nothing else under a company's suffix can be called through it.
+func (p *planner) aliasGateway(b backend, namespace, alias string) mesh.Object {
+	o := p.object(mesh.Ref{Cluster: b.cluster.Name, Kind: mesh.KindGateway, Namespace: namespace, Name: mesh.AliasGateway(alias)},
+		passthrough(p.settings, []string{alias}), fmt.Sprintf("The gateway knows the alias %s of %s", alias, p.v.Key), p.traffic.refs())
 	o.Inbound = true
 	return o
 }
