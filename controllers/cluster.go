@@ -44,12 +44,15 @@ type ClusterReconciler struct {
 	Halted func(mesh.ClusterName) string
 	// Allow lets so many halted deletes go on.
 	Allow func(mesh.ClusterName, int)
-	Now   func() metav1.Time
+	// Forget lets go of what is kept about writes to a cluster that is gone.
+	Forget func(mesh.ClusterName)
+	Now    func() metav1.Time
 }
 
 // Reconcile brings one cluster to what its Secrets and its MeshCluster say.
 func (r *ClusterReconciler) Reconcile(ctx context.Context, name mesh.ClusterName) (reconcile.Result, error) {
 	r.Feed.Clusters.Take(name)
+	defer r.Feed.Clusters.Done(name)
 	secrets, err := r.secrets(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -77,6 +80,7 @@ func (r *ClusterReconciler) decide(ctx context.Context, name mesh.ClusterName, s
 	if d.Disengage {
 		r.Fleet.Disengage(name)
 		r.Feed.Forget(name)
+		r.Forget(name)
 	}
 	return in, d, nil
 }
@@ -119,8 +123,10 @@ func InvalidNames(s *corev1.Secret) []mesh.ClusterName {
 	return slices.DeleteFunc(dataNames(s), func(n mesh.ClusterName) bool { return mesh.ValidClusterName(string(n)) })
 }
 
+// dataNames are the names that a Secret's keys state. The key kubeconfig always
+// means the Secret's own name, whatever else a tool may have put beside it.
 func dataNames(s *corev1.Secret) []mesh.ClusterName {
-	if _, ok := s.Data[kubeconfigKey]; ok && len(s.Data) == 1 {
+	if _, ok := s.Data[kubeconfigKey]; ok {
 		return []mesh.ClusterName{mesh.ClusterName(s.Name)}
 	}
 	var out []mesh.ClusterName
@@ -157,9 +163,9 @@ func (r *ClusterReconciler) input(ctx context.Context, name mesh.ClusterName, se
 }
 
 func kubeconfigOf(s *corev1.Secret, name mesh.ClusterName) registry.Kubeconfig {
-	data, ok := s.Data[string(name)]
+	data, ok := s.Data[kubeconfigKey]
 	if !ok {
-		data = s.Data[kubeconfigKey]
+		data = s.Data[string(name)]
 	}
 	return registry.Kubeconfig{
 		Secret: s.Name, Created: s.CreationTimestamp.Unix(), Deleting: s.DeletionTimestamp != nil, Data: append([]byte{}, data...),
@@ -188,14 +194,24 @@ func (r *ClusterReconciler) hold(ctx context.Context, name mesh.ClusterName, sec
 		next := s.DeepCopy()
 		controllerutil.AddFinalizer(next, Finalizer)
 		if err := r.Patch(ctx, next, client.MergeFromWithOptions(s, client.MergeFromWithOptimisticLock{})); err != nil {
-			return fmt.Errorf("add finalizer to Secret %s: %w", s.Name, client.IgnoreNotFound(err))
+			if apierrors.IsNotFound(err) {
+				continue
+			}
+			return fmt.Errorf("add finalizer to Secret %s: %w", s.Name, err)
 		}
 	}
 	return nil
 }
 
+// stays is whether a Secret that is not being deleted has a kubeconfig for a cluster.
+func stays(name mesh.ClusterName, secrets []corev1.Secret) bool {
+	return slices.ContainsFunc(secrets, func(s corev1.Secret) bool {
+		return s.DeletionTimestamp == nil && slices.Contains(ClusterNames(&s), name)
+	})
+}
+
 // release takes the finalizer off Secrets that wait to be deleted and whose
-// clusters are all gone.
+// clusters are all gone, or in the care of another Secret.
 func (r *ClusterReconciler) release(ctx context.Context, secrets []corev1.Secret) error {
 	for i := range secrets {
 		s := &secrets[i]
@@ -204,7 +220,7 @@ func (r *ClusterReconciler) release(ctx context.Context, secrets []corev1.Secret
 		}
 		removed := !slices.ContainsFunc(ClusterNames(s), func(n mesh.ClusterName) bool {
 			view, ok := r.Feed.Snapshot.Cluster(n)
-			return !ok || view.Cluster.State != mesh.ClusterRemoved
+			return !stays(n, secrets) && (!ok || view.Cluster.State != mesh.ClusterRemoved)
 		})
 		if !removed {
 			continue
@@ -243,21 +259,21 @@ func (r *ClusterReconciler) meshCluster(ctx context.Context, name mesh.ClusterNa
 	return nil
 }
 
-// allow lets halted deletes go on where the cluster's owner says so.
+// allow lets halted deletes go on where the cluster's owner says so. What is said
+// while nothing is halted counts for nothing, and not for a later halt.
 func (r *ClusterReconciler) allow(ctx context.Context, name mesh.ClusterName, in registry.Input) error {
-	if in.MeshCluster == nil || in.Halted == "" {
+	if in.MeshCluster == nil || in.MeshCluster.Annotations[AnnotationAllowDeletes] == "" {
 		return nil
 	}
 	n, err := strconv.Atoi(in.MeshCluster.Annotations[AnnotationAllowDeletes])
-	if err != nil || n <= 0 {
-		return nil
-	}
 	next := in.MeshCluster.DeepCopy()
 	delete(next.Annotations, AnnotationAllowDeletes)
-	if err := r.Patch(ctx, next, client.MergeFrom(in.MeshCluster)); err != nil {
-		return fmt.Errorf("take %s off MeshCluster %s: %w", AnnotationAllowDeletes, name, err)
+	if failed := r.Patch(ctx, next, client.MergeFrom(in.MeshCluster)); failed != nil {
+		return fmt.Errorf("take %s off MeshCluster %s: %w", AnnotationAllowDeletes, name, failed)
 	}
-	r.Allow(name, n)
+	if err == nil && in.Halted != "" {
+		r.Allow(name, n)
+	}
 	return nil
 }
 

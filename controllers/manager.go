@@ -163,7 +163,7 @@ func (op *operator) addStatus() error {
 func (op *operator) addClusters() error {
 	op.cluster = &ClusterReconciler{
 		Client: op.GetClient(), Feed: op.feed, Fleet: op.fleet, Writer: op.writer,
-		Namespace: op.options.Config.Clusters.Namespace, Leading: op.leading, Halted: op.writer.Halted, Allow: op.writer.applier.Allow, Now: metav1.Now,
+		Namespace: op.options.Config.Clusters.Namespace, Leading: op.leading, Halted: op.writer.Halted, Allow: op.writer.applier.Allow, Forget: op.writer.applier.Forget, Now: metav1.Now,
 	}
 	everyReplica := false
 	return builder.TypedControllerManagedBy[mesh.ClusterName](op.Manager).Named("cluster").

@@ -47,10 +47,11 @@ func (r *ServiceReconciler) Reconcile(ctx context.Context, key mesh.ServiceKey) 
 	since := r.Feed.Services.Take(key)
 	defer r.Feed.Services.Done(key)
 	view := r.Feed.Snapshot.Service(key)
-	result := plan.Service(view)
 	writable := r.writable(view)
+	opened := r.open(ctx, &view, writable)
+	result := plan.Service(view)
 	ops := diff.Ops(result.Objects, result.Judge(view.Held), writable)
-	writes := r.Writer.Write(ctx, ops)
+	writes := append(opened, r.Writer.Write(ctx, ops)...)
 	r.Feed.Report(conditions.Report(key, result, view.Held, writes, writable))
 	r.Feed.Services.Done(key)
 	r.Feed.Objects.Add(priorityLater, result.Sources...)
@@ -60,6 +61,27 @@ func (r *ServiceReconciler) Reconcile(ctx context.Context, key mesh.ServiceKey) 
 		return reconcile.Result{}, fmt.Errorf("%s: %d of %d: %w: %s", key, failed, len(ops), errNotWritten, firstFailure(writes))
 	}
 	return reconcile.Result{}, nil
+}
+
+// open lets gateways know the host before anybody is sent to them. A cluster whose
+// gateway could not be told is noted in the view, so that the plan sends nobody
+// new there; what was done is taken over into it.
+func (r *ServiceReconciler) open(ctx context.Context, view *snapshot.Service, writable diff.Writable) []conditions.Write {
+	result := plan.Service(*view)
+	ops := diff.Inbound(diff.Ops(result.Objects, result.Judge(view.Held), writable))
+	if len(ops) == 0 {
+		return nil
+	}
+	var failed []conditions.Write
+	for _, w := range r.Writer.Write(ctx, ops) {
+		if w.State != v1alpha1.OutcomeProgrammed {
+			failed = append(failed, w)
+			view.Closed = append(view.Closed, w.Op.Ref.Cluster)
+		}
+	}
+	held := r.Feed.Snapshot.Service(view.Key)
+	view.Held, view.Foreign = held.Held, held.Foreign
+	return failed
 }
 
 // writable is whether a member takes part and can be reached now.

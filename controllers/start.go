@@ -103,7 +103,8 @@ func (s *sweeper) Start(ctx context.Context) error {
 	}
 }
 
-// sweep puts keys with a difference that no event announced on the queue.
+// sweep puts keys with a difference that no event announced on the queue. Keys
+// whose last writes failed or wait are tried again as it is.
 func (s *sweeper) sweep() {
 	for _, key := range s.op.feed.Snapshot.Keys() {
 		view := s.op.feed.Snapshot.Service(key)
@@ -113,7 +114,7 @@ func (s *sweeper) sweep() {
 			states[c.Name] = c.State.Writable() && fleetConnections{s.op.fleet}.Writable(c.Name)
 		}
 		ops := diff.Ops(result.Objects, result.Judge(view.Held), func(c mesh.ClusterName) bool { return states[c] })
-		if len(ops) == 0 || s.op.feed.Services.Pending(key) {
+		if len(ops) == 0 || s.op.feed.Services.Pending(key) || !s.op.feed.Snapshot.InPlace(key) {
 			continue
 		}
 		s.op.options.Log.Info("Correcting drift that no event announced", "service", key.String(), "ops", len(ops))

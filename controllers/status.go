@@ -32,6 +32,7 @@ type StatusReconciler struct {
 // Reconcile computes the status of one object and writes it if it differs.
 func (r *StatusReconciler) Reconcile(ctx context.Context, ref mesh.Ref) (reconcile.Result, error) {
 	r.Feed.Objects.Take(ref)
+	defer r.Feed.Objects.Done(ref)
 	view, ok := r.Feed.Snapshot.Policy(ref)
 	if !ok || !r.planned(view) || !r.Connections.Writable(ref.Cluster) {
 		return reconcile.Result{}, nil // what is missing makes the object stale when it comes

@@ -94,6 +94,8 @@ const (
 	ReasonHostClaimed = "HostClaimed"
 	// ReasonHostNotOfTarget says that a RoutingPolicy names a host that its target does not have.
 	ReasonHostNotOfTarget = "HostNotOfTarget"
+	// ReasonPolicyInvalid says that a policy came past the checks of an API server and cannot be used.
+	ReasonPolicyInvalid = "PolicyInvalid"
 	// ReasonPolicyOverridden says that an older object has the same target.
 	ReasonPolicyOverridden = "PolicyOverridden"
 	// ReasonNotFleetDefault says that a policy targets every identity and is not the fleet default.

@@ -44,6 +44,9 @@ type Options struct {
 	QPS float32
 	// Timeout bounds one request. Unset means 5s.
 	Timeout time.Duration
+	// Patience is how long a write waits for its turn while no other write to the
+	// cluster ends; then it is left for later. Unset means 500ms.
+	Patience time.Duration
 	// Failures is how many writes in a row a cluster may fail to answer before
 	// it is left alone. Unset means 5.
 	Failures int
@@ -73,6 +76,7 @@ type Applier struct {
 func New(o Options) *Applier {
 	o.Concurrency = cmp.Or(o.Concurrency, 16)
 	o.Timeout = cmp.Or(o.Timeout, 5*time.Second)
+	o.Patience = cmp.Or(o.Patience, 500*time.Millisecond)
 	o.Failures = cmp.Or(o.Failures, 5)
 	o.Cooldown = cmp.Or(o.Cooldown, 5*time.Second)
 	o.MaxDeletes = cmp.Or(o.MaxDeletes, 100)
@@ -111,7 +115,8 @@ type Outcome struct {
 
 // Apply does ops, whose order within a step is of no importance, and returns
 // what happened to each, in the order of ops. A step begins when the one before
-// it has ended. Once something was not done, nothing is deleted in later steps.
+// it has ended. Once something was not done, what takes away after it waits, as
+// its After says.
 func (a *Applier) Apply(ctx context.Context, ops []diff.Op) []Outcome {
 	outcomes := make([]Outcome, len(ops))
 	steps := map[int][]int{}
@@ -119,19 +124,19 @@ func (a *Applier) Apply(ctx context.Context, ops []diff.Op) []Outcome {
 		outcomes[i] = Outcome{Op: op, State: v1alpha1.OutcomeProgrammed}
 		steps[op.Step] = append(steps[op.Step], i)
 	}
-	done := true
+	undone := map[mesh.ClusterName]bool{}
 	for _, step := range slices.Sorted(maps.Keys(steps)) {
 		var todo []*Outcome
 		for _, i := range steps[step] {
 			todo = append(todo, &outcomes[i])
 		}
-		if !done {
-			holdBack(todo)
-		}
+		holdBack(todo, undone)
 		a.halt(todo, deletesFrom(ops, step))
 		a.run(ctx, todo)
 		for _, o := range todo {
-			done = done && o.State == v1alpha1.OutcomeProgrammed
+			if o.State != v1alpha1.OutcomeProgrammed {
+				undone[o.Op.Ref.Cluster] = true
+			}
 		}
 	}
 	return outcomes
@@ -169,10 +174,10 @@ func (a *Applier) halt(todo []*Outcome, ahead map[mesh.ClusterName]int) {
 	}
 }
 
-// holdBack lets every delete wait.
-func holdBack(todo []*Outcome) {
+// holdBack lets ops wait for what is undone before them.
+func holdBack(todo []*Outcome, undone map[mesh.ClusterName]bool) {
 	for _, o := range todo {
-		if o.Op.Action == diff.Delete {
+		if (o.Op.After == diff.AfterAll && len(undone) > 0) || (o.Op.After == diff.AfterOwn && undone[o.Op.Ref.Cluster]) {
 			o.settle(ErrHeldBack)
 		}
 	}

@@ -103,9 +103,6 @@ func TestApplyWaits(t *testing.T) {
 	}})
 	ops := []diff.Op{op("lost", diff.Create, "a", 0), op("east", diff.Create, "b", 0), op("east", diff.Delete, "c", 6)}
 	want(t, a.Apply(t.Context(), ops), ErrFrozen, ErrFrozen, ErrHeldBack)
-	if err := a.WriteStatus(t.Context(), ops[0].Ref, nil); !errors.Is(err, ErrFrozen) {
-		t.Errorf("status while frozen: %v", err)
-	}
 	if asked := s.log(); len(asked) > 0 || !a.Frozen() {
 		t.Errorf("requests while frozen: %v", asked)
 	}

@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/util/flowcontrol"
@@ -17,12 +18,19 @@ const window = time.Minute
 type cluster struct {
 	// slots bounds the writes under way.
 	slots chan struct{}
+	// patience is how long a write waits for a slot while no other write ends.
+	patience time.Duration
 	// limiter bounds the requests a second.
 	limiter flowcontrol.RateLimiter
 	// creating is held while the sync namespace is created, and guards created.
 	creating sync.Mutex
 	// created is how often the sync namespace was.
 	created int
+
+	// ended counts the writes that have ended.
+	ended atomic.Int64
+	// crowded is set by whoever found no slot, and taken by whoever leaves one.
+	crowded atomic.Bool
 
 	mu sync.Mutex // guards all below
 	// failures in a row of writes that were not answered.
@@ -43,7 +51,7 @@ func (a *Applier) cluster(name mesh.ClusterName) *cluster {
 	defer a.mu.Unlock()
 	c := a.clusters[name]
 	if c == nil {
-		c = &cluster{slots: make(chan struct{}, a.options.Concurrency), limiter: flowcontrol.NewFakeAlwaysRateLimiter()}
+		c = &cluster{slots: make(chan struct{}, a.options.Concurrency), patience: a.options.Patience, limiter: flowcontrol.NewFakeAlwaysRateLimiter()}
 		if a.options.QPS > 0 {
 			c.limiter = flowcontrol.NewTokenBucketRateLimiter(a.options.QPS, max(1, int(a.options.QPS)))
 		}
@@ -60,15 +68,35 @@ func (a *Applier) Forget(name mesh.ClusterName) {
 	a.options.Metrics.forget(name)
 }
 
+// takeSlot waits for a slot as long as other writes end. Whoever waits keeps a
+// worker from the other clusters, so the writes of a slow one come back later.
+func (c *cluster) takeSlot(ctx context.Context) error {
+	for {
+		ended := c.ended.Load()
+		timer := time.NewTimer(c.patience)
+		select {
+		case c.slots <- struct{}{}:
+			timer.Stop()
+			return nil
+		case <-ctx.Done():
+			timer.Stop()
+			return ErrStopped
+		case <-timer.C:
+		}
+		if c.ended.Load() == ended {
+			c.crowded.Store(true)
+			return ErrCrowded
+		}
+	}
+}
+
 // enter waits for a slot. Whoever gets one calls leave.
 func (c *cluster) enter(ctx context.Context) error {
 	if c.isTripped() {
 		return ErrTripped
 	}
-	select {
-	case c.slots <- struct{}{}:
-	case <-ctx.Done():
-		return ErrStopped
+	if err := c.takeSlot(ctx); err != nil {
+		return err
 	}
 	if c.isTripped() {
 		c.leave()
@@ -81,7 +109,12 @@ func (c *cluster) enter(ctx context.Context) error {
 	return nil
 }
 
-func (c *cluster) leave() { <-c.slots }
+// leave gives the slot back. It is true if others found none in the meantime.
+func (c *cluster) leave() bool {
+	c.ended.Add(1)
+	<-c.slots
+	return c.crowded.Swap(false)
+}
 
 func (c *cluster) isTripped() bool {
 	c.mu.Lock()

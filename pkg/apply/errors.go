@@ -9,6 +9,8 @@ var (
 	ErrFrozen = errors.New("writes are frozen")
 	// ErrTripped is for ops to a cluster that did not answer the last ones.
 	ErrTripped = errors.New("the cluster does not answer writes and is left alone for a while")
+	// ErrCrowded is for ops to a cluster that takes as many writes as it may already.
+	ErrCrowded = errors.New("the cluster has as many writes under way as it may")
 	// ErrHeldBack is for deletes that come after something which is not done.
 	ErrHeldBack = errors.New("nothing is taken away before what replaces it is in place")
 	// ErrDeletesHalted is for deletes beyond the cap of a cluster.
@@ -58,7 +60,7 @@ func (e waitError) Unwrap() error { return e.error }
 // waits is whether an op with err waits for something, rather than having failed.
 func waits(err error) bool {
 	var w waitError
-	for _, reason := range []error{ErrFrozen, ErrTripped, ErrHeldBack, ErrDeletesHalted, ErrStopped} {
+	for _, reason := range []error{ErrFrozen, ErrTripped, ErrCrowded, ErrHeldBack, ErrDeletesHalted, ErrStopped} {
 		if errors.Is(err, reason) {
 			return true
 		}

@@ -48,6 +48,11 @@ func (a *Applier) do(ctx context.Context, op diff.Op) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
+	if op.Action == diff.Update && op.Editor != "" {
+		if err := a.restore(ctx, op); err != nil {
+			return 0, err
+		}
+	}
 	created := a.cluster(op.Ref.Cluster).timesCreated()
 	version, err := a.request(ctx, op.Ref, string(op.Action), request)
 	if errors.Is(err, ErrNamespaceMissing) && op.Ref.Namespace == a.options.SyncNamespace {
@@ -118,23 +123,36 @@ func deletion(op diff.Op) (send, error) {
 // request sends within the budget of the cluster, and once more where the
 // connection was replaced under it.
 func (a *Applier) request(ctx context.Context, ref mesh.Ref, verb string, s send) (uint64, error) {
-	if a.frozen.Load() {
-		return 0, ErrFrozen
+	result, err := a.exchange(ctx, ref, verb, s)
+	if err != nil {
+		return 0, err
+	}
+	return versionOf(result), nil
+}
+
+// exchange is request with the answer.
+func (a *Applier) exchange(ctx context.Context, ref mesh.Ref, verb string, s send) (rest.Result, error) {
+	if a.frozen.Load() && verb != verbStatus {
+		return rest.Result{}, ErrFrozen
 	}
 	c := a.cluster(ref.Cluster)
 	if err := c.enter(ctx); err != nil {
-		return 0, err
+		return rest.Result{}, err
 	}
-	defer c.leave()
+	defer func() {
+		if c.leave() {
+			a.options.OnChange(ref.Cluster)
+		}
+	}()
 	result, err := a.try(ctx, ref.Cluster, s)
 	if errors.Is(err, fleet.ErrClosed) {
 		result, err = a.try(ctx, ref.Cluster, s)
 	}
 	if errors.As(err, new(waitError)) {
-		return 0, err
+		return rest.Result{}, err
 	}
 	if ctx.Err() != nil && err != nil {
-		return 0, ErrStopped
+		return rest.Result{}, ErrStopped
 	}
 	reason := explain(err)
 	a.options.Metrics.count(ref, verb, reason)
@@ -142,9 +160,9 @@ func (a *Applier) request(ctx context.Context, ref mesh.Ref, verb string, s send
 		a.trip(ref.Cluster)
 	}
 	if reason != nil {
-		return 0, reason
+		return rest.Result{}, reason
 	}
-	return versionOf(result), nil
+	return result, nil
 }
 
 // try sends once.

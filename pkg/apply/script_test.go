@@ -73,7 +73,9 @@ func status(code int, reason, more string) string {
 func op(cluster mesh.ClusterName, action diff.Action, name string, step int) diff.Op {
 	ref := mesh.Ref{Cluster: cluster, Kind: mesh.KindServiceEntry, Namespace: "portolan-system", Name: name}
 	o := diff.Op{Action: action, Ref: ref, Step: step}
-	if action != diff.Delete {
+	if action == diff.Delete {
+		o.After = diff.AfterAll
+	} else {
 		o.Object = mesh.Object{Ref: ref, Spec: []byte(`{"hosts":["a.b"]}`), Labels: map[string]string{mesh.LabelManagedBy: mesh.FieldManager}}
 	}
 	return o

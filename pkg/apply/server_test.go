@@ -54,7 +54,7 @@ func newBed(t *testing.T, s *testkit.Server, token string) *bed {
 		t.Fatal(err)
 	}
 	return &bed{
-		Applier: New(Options{
+		Applier: New(Options{Patience: time.Minute,
 			Client:        func(mesh.ClusterName) (rest.Interface, error) { return r, nil },
 			SyncNamespace: syncNamespace, Timeout: 20 * time.Second,
 		}),
@@ -141,8 +141,10 @@ func TestWrite(t *testing.T) {
 	}
 	got = b.Apply(t.Context(), ops)
 	want(t, got, done, done, done, done, done)
-	if u := b.get(t, ops[1].Ref); u.GetLabels()["theirs"] != "too" || observe.Held("east", u).Digest != ops[1].Object.Digest() {
-		t.Errorf("after the edit was undone: %v", u.Object)
+	for _, op := range ops {
+		if u := b.get(t, op.Ref); u.GetLabels()["theirs"] != "too" || observe.Held("east", u).Digest != op.Object.Digest() {
+			t.Errorf("after the edit was undone: %v", u.Object)
+		}
 	}
 
 	for i := range ops {

@@ -20,7 +20,7 @@ const maxMessages = 5
 // rejecting are the findings for which an object has no effect, worst first.
 var rejecting = []string{
 	v1alpha1.ReasonIdentityInvalid, v1alpha1.ReasonIdentityClaimed, v1alpha1.ReasonIdentityNotGranted,
-	v1alpha1.ReasonNotOwner, v1alpha1.ReasonPolicyOverridden, v1alpha1.ReasonNotFleetDefault,
+	v1alpha1.ReasonNotOwner, v1alpha1.ReasonPolicyInvalid, v1alpha1.ReasonPolicyOverridden, v1alpha1.ReasonNotFleetDefault,
 }
 
 // conflicting are the findings that tell of somebody else with the same claim, worst first.
@@ -193,6 +193,9 @@ func clustersIn(outcomes []mesh.Outcome, state v1alpha1.OutcomeState) []string {
 func addClusters(s *v1alpha1.PolicyStatus, outcomes []mesh.Outcome) {
 	byName := map[string]v1alpha1.ClusterOutcome{}
 	for _, o := range outcomes {
+		if o.Inbound && o.State == v1alpha1.OutcomeProgrammed {
+			continue // a serving cluster is no client cluster, and is named if it is in trouble
+		}
 		name := o.Ref.Cluster.String()
 		c, ok := byName[name]
 		if !ok {

@@ -32,7 +32,7 @@ func Report(key mesh.ServiceKey, r plan.Result, held []mesh.Held, writes []Write
 		inPlace[h.Ref] = h.Digest
 	}
 	for _, o := range r.Objects {
-		outcome := mesh.Outcome{Ref: o.Ref, State: v1alpha1.OutcomeProgrammed, Sources: o.Sources}
+		outcome := mesh.Outcome{Ref: o.Ref, State: v1alpha1.OutcomeProgrammed, Sources: o.Sources, Inbound: o.Inbound}
 		if w, ok := of[o.Ref]; ok {
 			outcome.State, outcome.Message = w.State, w.Message
 		} else if !writable(o.Ref.Cluster) && inPlace[o.Ref] != o.Digest() {

@@ -45,8 +45,8 @@ func Ops(desired []mesh.Object, held []mesh.Held, writable Writable) []Op {
 		ops = append(ops, apply(o, h, exists)...)
 	}
 	for _, h := range held {
-		if h.Ours && !wanted[h.Ref] && writable(h.Cluster) {
-			ops = append(ops, Op{Action: Delete, Ref: h.Ref, Step: deleteStep(h), Version: h.Version})
+		if h.Ours && !h.Copied && !wanted[h.Ref] && writable(h.Cluster) {
+			ops = append(ops, deletion(h))
 		}
 	}
 	slices.SortStableFunc(ops, func(a, b Op) int {
@@ -56,6 +56,11 @@ func Ops(desired []mesh.Object, held []mesh.Held, writable Writable) []Op {
 		return a.Ref.Compare(b.Ref)
 	})
 	return ops
+}
+
+// Inbound keeps the writes that let clients in, which come before all others.
+func Inbound(ops []Op) []Op {
+	return slices.DeleteFunc(slices.Clone(ops), func(op Op) bool { return op.Step != stepInbound })
 }
 
 // apply is the write of one object, or the two writes of a DestinationRule that
@@ -73,12 +78,12 @@ func apply(o mesh.Object, h mesh.Held, exists bool) []Op {
 	if len(lost) == 0 {
 		return []Op{op}
 	}
-	op.Step = stepShrunk
+	op.Step, op.After = stepShrunk, AfterOwn
 	if len(without(o.Subsets, h.Subsets)) == 0 {
 		return []Op{op}
 	}
 	both := op
-	both.Step, both.Object = stepRules, withSubsets(o, lost)
+	both.After, both.Step, both.Object = AfterNothing, stepRules, withSubsets(o, lost)
 	return []Op{both, op}
 }
 
@@ -94,6 +99,16 @@ func step(o mesh.Object) int {
 		return stepRoutes
 	}
 	return stepFilters
+}
+
+// deletion is the write that takes an object away: once what replaces it in its
+// cluster is in place, and what a gateway needs once nobody calls through it.
+func deletion(h mesh.Held) Op {
+	op := Op{Action: Delete, Ref: h.Ref, Step: deleteStep(h), Version: h.Version, After: AfterOwn}
+	if h.Inbound() {
+		op.After = AfterAll
+	}
+	return op
 }
 
 // deleteStep puts a VirtualService that goes before a DestinationRule that loses

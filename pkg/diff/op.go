@@ -13,6 +13,16 @@ const (
 	Delete Action = "Delete"
 )
 
+// After is what an op, which takes something away, waits for.
+type After string
+
+// What an op waits for: nothing, the earlier steps in its own cluster, or those in every cluster.
+const (
+	AfterNothing After = ""
+	AfterOwn     After = "Own"
+	AfterAll     After = "All"
+)
+
 // Op is one write to one cluster.
 type Op struct {
 	Action Action
@@ -26,6 +36,8 @@ type Op struct {
 	// Version is that of the object which a Delete is about: what changed since
 	// is not deleted. Zero where it is not known.
 	Version uint64
+	// After is what must be in place before the op is done.
+	After After
 	// Editor is the field manager whose edit an Update undoes, empty if none did.
 	Editor string
 }

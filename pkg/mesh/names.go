@@ -59,6 +59,10 @@ func (k ServiceKey) Compare(o ServiceKey) int {
 	return cmp.Or(cmp.Compare(k.Identity, o.Identity), cmp.Compare(k.Env, o.Env))
 }
 
+// ClusterOwner is the value of the owner label on the objects that a cluster
+// holds once, whatever it serves.
+func ClusterOwner(c ClusterName) string { return Hash("cluster/" + string(c)) }
+
 // Hash is 16 hex digits of the SHA-256 of s.
 func Hash(s string) string {
 	sum := sha256.Sum256([]byte(s))

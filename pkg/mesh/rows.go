@@ -232,6 +232,11 @@ type Held struct {
 	Ours bool
 	// Service is the key that it was planned for, zero where it is not ours or not of a service.
 	Service ServiceKey
+	// Copied is whether the object has our label though we did not apply it:
+	// somebody copied or replaced one of ours. It may be written, not deleted.
+	Copied bool
+	// Owner is the value of our owner label, empty where it is not ours.
+	Owner string
 	// Digest is Object.Digest of what is held.
 	Digest string
 	// Hosts that the object is about, sorted.
@@ -339,4 +344,6 @@ type Outcome struct {
 	Message string
 	// Sources are the users' objects for which the planned one exists.
 	Sources []Ref
+	// Inbound is whether a gateway needs the object, not a client.
+	Inbound bool
 }

@@ -20,9 +20,12 @@ func Held(c mesh.ClusterName, u *unstructured.Unstructured) mesh.Held {
 	kind := mesh.Kind(u.GetKind())
 	spec := at(u.Object, "spec")
 	labels, annotations := textMap(at(u.Object, "metadata", "labels")), textMap(at(u.Object, "metadata", "annotations"))
+	managers := list(at(u.Object, "metadata", "managedFields")) // manifests have none
+	labelled := labels[mesh.LabelManagedBy] == mesh.FieldManager
 	row := mesh.Held{
 		Ref:      ref(c, kind, u),
-		Ours:     labels[mesh.LabelManagedBy] == mesh.FieldManager || applied(at(u.Object, "metadata", "managedFields")),
+		Ours:     labelled || applied(managers),
+		Copied:   labelled && len(managers) > 0 && !applied(managers),
 		Digest:   mesh.Digest(canonical(spec), labels, annotations),
 		Hosts:    hosts(kind, spec),
 		ExportTo: names(list(at(spec, "exportTo"))),
@@ -31,6 +34,7 @@ func Held(c mesh.ClusterName, u *unstructured.Unstructured) mesh.Held {
 	if !row.Ours {
 		return row
 	}
+	row.Owner = keep(labels[mesh.LabelOwner])
 	row.Service, _ = mesh.ParseKey(keep(annotations[mesh.AnnotationService]))
 	row.Sources = sources(annotations[mesh.AnnotationClusters])
 	row.Editor = editor(at(u.Object, "metadata", "managedFields"))
@@ -157,10 +161,10 @@ func sources(annotation string) []mesh.ClusterName {
 	return sorted(out)
 }
 
-// applied is whether we applied the object: it is ours even where somebody took
-// our label off it, and gets it back.
-func applied(managedFields any) bool {
-	for _, entry := range list(managedFields) {
+// applied is whether we applied the object. It is ours then even where somebody
+// took our label off it, and gets it back.
+func applied(managedFields []any) bool {
+	for _, entry := range managedFields {
 		if text(at(entry, "manager")) == mesh.FieldManager && text(at(entry, "operation")) == string(metav1.ManagedFieldsOperationApply) &&
 			text(at(entry, "subresource")) == "" {
 			return true
@@ -169,30 +173,25 @@ func applied(managedFields any) bool {
 	return false
 }
 
-// editor is the field manager whose write came last, if it is not us. Times
-// are in whole seconds, so one that is equal to ours counts. Writes to a
-// subresource, such as istiod's to the status, leave alone what we wrote.
+// editor is the field manager who last wrote to the spec besides us. Whatever it
+// owns there stays through an apply of ours, so it is told even if we wrote
+// later. Writes to a subresource, such as istiod's to the status, leave alone
+// what we wrote, and so do labels and annotations of others.
 func editor(managedFields any) string {
-	var own, last metav1.Time
+	var last metav1.Time
 	var name string
 	for _, entry := range list(managedFields) {
-		var when metav1.Time
-		err := when.UnmarshalQueryParameter(text(at(entry, "time")))
-		if err != nil || when.IsZero() || text(at(entry, "subresource")) != "" {
+		manager := text(at(entry, "manager"))
+		if manager == mesh.FieldManager || text(at(entry, "subresource")) != "" || at(entry, "fieldsV1", "f:spec") == nil {
 			continue
 		}
-		manager := text(at(entry, "manager"))
-		switch {
-		case manager != mesh.FieldManager:
-			if cmp.Or(when.Compare(last.Time), strings.Compare(manager, name)) > 0 {
-				last, name = when, manager
-			}
-		case own.Before(&when):
-			own = when
+		var when metav1.Time
+		if err := when.UnmarshalQueryParameter(text(at(entry, "time"))); err != nil {
+			continue
 		}
-	}
-	if last.Before(&own) {
-		return ""
+		if name == "" || cmp.Or(when.Compare(last.Time), strings.Compare(manager, name)) > 0 {
+			last, name = when, manager
+		}
 	}
 	return keep(name)
 }

@@ -90,6 +90,7 @@ configPatches:
 			tc.want.Ref = mesh.Ref{Cluster: "c3", Kind: tc.kind, Namespace: "portolan-system", Name: "x"}
 			tc.want.Ours = true
 			tc.want.Service = mesh.ServiceKey{Identity: "pay.corp", Env: "stage"}
+			tc.want.Owner = "0123456789abcdef"
 			tc.want.Sources = []mesh.ClusterName{mesh.Hub, "c1", "c2"}
 			tc.want.Version = 42
 			tc.want.Digest = planned.Digest()
@@ -163,6 +164,38 @@ func TestHeldDigest(t *testing.T) {
 	}
 }
 
+// edit is the entry of a manager that owns part of the spec.
+func edit(manager, at string) string {
+	return `- {manager: ` + manager + `, operation: Update, time: "2026-01-01T` + at + `", fieldsV1: {"f:spec": {"f:hosts": {}}}}`
+}
+
+// TestCopied: an object with our label that we did not apply is not believed to
+// be one that may be deleted; a manifest, which names no managers, is.
+func TestCopied(t *testing.T) {
+	t.Parallel()
+	const own = `{manager: portolan, operation: Apply, time: "2026-01-01T10:00:00Z"}`
+	const other = `{manager: kubectl, operation: Update, time: "2026-01-01T10:00:00Z"}`
+	for name, tc := range map[string]struct {
+		labels, managers string
+		ours, copied     bool
+	}{
+		"applied":               {labels: "{app.kubernetes.io/managed-by: portolan}", managers: "[" + own + "]", ours: true},
+		"a manifest":            {labels: "{app.kubernetes.io/managed-by: portolan}", managers: "[]", ours: true},
+		"copied":                {labels: "{app.kubernetes.io/managed-by: portolan}", managers: "[" + other + "]", ours: true, copied: true},
+		"our label taken off":   {labels: "{}", managers: "[" + own + ", " + other + "]", ours: true},
+		"of somebody else":      {labels: "{}", managers: "[" + other + "]"},
+		"only the status is so": {labels: "{}", managers: `[{manager: portolan, operation: Apply, subresource: status}]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			held := observe.Held("c3", object(t, `{apiVersion: networking.istio.io/v1, kind: ServiceEntry, metadata: {name: x, labels: `+tc.labels+`, managedFields: `+tc.managers+`}}`))
+			if held.Ours != tc.ours || held.Copied != tc.copied {
+				t.Errorf("ours %t copied %t, want %t %t", held.Ours, held.Copied, tc.ours, tc.copied)
+			}
+		})
+	}
+}
+
 // TestEditor pins who is named as the last one to write to an object of ours.
 func TestEditor(t *testing.T) {
 	t.Parallel()
@@ -173,19 +206,16 @@ func TestEditor(t *testing.T) {
 		want   string
 	}{
 		{"nobody", []string{own}, ""},
-		{"an edit after our write", []string{own, `- {manager: kubectl-edit, operation: Update, time: "2026-01-01T10:00:01Z"}`}, "kubectl-edit"},
-		{"an edit in the same second", []string{own, `- {manager: kubectl-edit, operation: Update, time: "2026-01-01T10:00:00Z"}`}, "kubectl-edit"},
-		{"an edit that we undid", []string{own, `- {manager: kubectl-edit, operation: Update, time: "2026-01-01T09:59:59Z"}`}, ""},
-		{"times are compared, not their text", []string{own, `- {manager: kubectl-edit, operation: Update, time: "2026-01-01T11:30:00+02:00"}`}, ""},
-		{"istiod writes the status", []string{own, `- {manager: pilot-discovery, operation: Update, subresource: status, time: "2026-01-01T10:00:09Z"}`}, ""},
-		{"the last of several, in any order", []string{
-			`- {manager: b, time: "2026-01-01T10:00:03Z"}`, own, `- {manager: c, time: "2026-01-01T10:00:02Z"}`}, "b"},
-		{"of two at once the same one always", []string{
-			`- {manager: a, time: "2026-01-01T10:00:03Z"}`, own, `- {manager: b, time: "2026-01-01T10:00:03Z"}`}, "b"},
-		{"our own update counts as ours", []string{own, `- {manager: portolan, operation: Update, time: "2026-01-01T10:00:05Z"}`,
-			`- {manager: a, time: "2026-01-01T10:00:03Z"}`}, ""},
-		{"our entry is gone", []string{`- {manager: kubectl-replace, time: "2026-01-01T09:00:00Z"}`}, "kubectl-replace"},
-		{"without a time", []string{own, `- {manager: a}`, `- {manager: b, time: soon}`, `- 7`}, ""},
+		{"an edit after our write", []string{own, edit("kubectl-edit", "10:00:01Z")}, "kubectl-edit"},
+		{"an edit before our write, which leaves what it added", []string{own, edit("kubectl-edit", "09:59:59Z")}, "kubectl-edit"},
+		{"an edit of labels alone", []string{own, `- {manager: kubectl-label, operation: Update, time: "2026-01-01T10:00:01Z", fieldsV1: {"f:metadata": {}}}`}, ""},
+		{"istiod writes the status", []string{own, `- {manager: pilot-discovery, operation: Update, subresource: status, time: "2026-01-01T10:00:09Z", fieldsV1: {"f:spec": {}}}`}, ""},
+		{"the last of several, in any order", []string{edit("b", "10:00:03Z"), own, edit("c", "10:00:02Z")}, "b"},
+		{"times are compared, not their text", []string{own, edit("b", "11:30:00+02:00"), edit("c", "10:00:00Z")}, "c"},
+		{"of two at once the same one always", []string{edit("a", "10:00:03Z"), own, edit("b", "10:00:03Z")}, "b"},
+		{"our own update counts as ours", []string{own, edit("portolan", "10:00:05Z")}, ""},
+		{"our entry is gone", []string{edit("kubectl-replace", "09:00:00Z")}, "kubectl-replace"},
+		{"without a time", []string{own, `- {manager: b, time: soon, fieldsV1: {"f:spec": {}}}`, `- 7`}, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

@@ -228,7 +228,8 @@ func (p *planner) reachable(b backend) bool {
 			"Cluster %s serves %s but has no east-west gateway with an address, so no other cluster can call it: add a LoadBalancer Service with the gateway's labels, or set MeshCluster.spec.gateways", b.cluster.Name, p.v.Key))
 		return false
 	}
-	return b.cluster.State.Writable() || slices.ContainsFunc(p.v.Held, func(h mesh.Held) bool {
+	told := b.cluster.State.Writable() && !slices.Contains(p.v.Closed, b.cluster.Name)
+	return told || slices.ContainsFunc(p.v.Held, func(h mesh.Held) bool {
 		return h.Cluster == b.cluster.Name && h.Kind == mesh.KindServiceEntry && h.Name == inboundName(p.hosts[0])
 	})
 }

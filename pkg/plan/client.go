@@ -56,13 +56,12 @@ func (p *planner) client(name mesh.ClusterName) []mesh.Object {
 }
 
 // staysUp is whether something serves the host that cannot be called for now,
-// for want of a Service or of a gateway's address, or may do so in a cluster
-// that has not been seen: what clients in a cluster hold stays, if it leads
-// anywhere else than to clusters that leave the fleet.
+// for want of a Service or of a gateway's address: what clients in a cluster
+// hold stays, if it leads anywhere else than to clusters that leave the fleet.
 func (p *planner) staysUp(client mesh.ClusterName) bool {
 	serves := func(i mesh.Instance) bool { return !p.clusters[i.Cluster].State.Leaving() }
 	leads := func(h mesh.Held) bool { return h.Cluster == client && p.leads(h) }
-	return (len(p.v.Unknown) > 0 || slices.ContainsFunc(p.instances, serves)) && slices.ContainsFunc(p.v.Held, leads)
+	return slices.ContainsFunc(p.instances, serves) && slices.ContainsFunc(p.v.Held, leads)
 }
 
 // leads is whether a held entry has an endpoint in a cluster that does not leave.

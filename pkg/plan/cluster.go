@@ -35,7 +35,7 @@ func Cluster(v snapshot.Cluster) Result {
 		}
 		r.Objects = append(r.Objects, mesh.Object{
 			Ref:         ref,
-			Labels:      map[string]string{mesh.LabelManagedBy: mesh.FieldManager, mesh.LabelOwner: mesh.Hash("cluster/" + string(c.Name))},
+			Labels:      map[string]string{mesh.LabelManagedBy: mesh.FieldManager, mesh.LabelOwner: mesh.ClusterOwner(c.Name)},
 			Annotations: map[string]string{mesh.AnnotationReason: "The gateway lets clients of other clusters in"},
 			Spec:        canonical(passthrough(v.Settings, []string{"*." + v.Settings.Suffix})),
 			Inbound:     true,

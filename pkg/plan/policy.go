@@ -213,6 +213,10 @@ func (p *planner) acceptRouting() []mesh.RoutingPolicy {
 		if !p.known(r.Cluster) || (env != "" && env != "*" && env != p.v.Key.Env) || !p.speaks(r.Meta, r.Spec.Target) {
 			continue
 		}
+		if (r.Spec.Lookup == nil) == (r.Spec.Plugin == nil) {
+			p.find(v1alpha1.ReasonPolicyInvalid, r.Ref, "spec must have exactly one of lookup and plugin: set one of them")
+			continue
+		}
 		twin := slices.IndexFunc(out, func(o mesh.RoutingPolicy) bool {
 			return reflect.DeepEqual(o.Spec.Match, r.Spec.Match) && reflect.DeepEqual(p.routedHosts(o), p.routedHosts(r))
 		})

@@ -13,7 +13,9 @@ import (
 // maxNamed bounds the objects that an annotation names.
 const maxNamed = 20
 
-// object makes an object of the plan. The spec must be one of istio.io/api or plain maps.
+// object makes an object of the plan. The spec must be one of istio.io/api or
+// plain maps. The annotation names the sources that shape this object; the
+// status of every source of the plan counts it.
 func (p *planner) object(ref mesh.Ref, spec any, reason string, sources []mesh.Ref) mesh.Object {
 	return mesh.Object{
 		Ref:    ref,
@@ -23,7 +25,7 @@ func (p *planner) object(ref mesh.Ref, spec any, reason string, sources []mesh.R
 			mesh.AnnotationReason:  reason,
 			mesh.AnnotationSources: nameAll(sources),
 		},
-		Spec: canonical(spec), Service: p.v.Key, Sources: sources,
+		Spec: canonical(spec), Service: p.v.Key, Sources: mergeRefs(sources, p.sources()),
 	}
 }
 

@@ -4,8 +4,9 @@ package registry
 
 import (
 	"cmp"
-	"fmt"
+	"net"
 	"slices"
+	"strconv"
 
 	"github.com/portolan-mesh/portolan/api/v1alpha1"
 	"github.com/portolan-mesh/portolan/pkg/mesh"
@@ -103,7 +104,7 @@ func Decide(in Input) Decision {
 	}
 	gone := d.Disengage || state == mesh.ClusterRemoved
 	d.Create = in.MeshCluster == nil && !gone
-	d.Delete = gone && in.MeshCluster != nil && in.MeshCluster.Labels[mesh.LabelManagedBy] == mesh.FieldManager
+	d.Delete = state == mesh.ClusterRemoved && in.MeshCluster != nil && in.MeshCluster.Labels[mesh.LabelManagedBy] == mesh.FieldManager
 	d.Status = status(in, state, leaving || d.Disengage)
 	return d
 }
@@ -133,15 +134,16 @@ func compareBool(a, b bool) int {
 
 // leave is the next step of a cluster on its way out: the others let go of it,
 // then what it holds of ours goes, then it is done. A cluster that cannot be
-// reached stays at its step, unless its owner forces it or it was never reached.
+// written to stays at its step, unless its owner forces it or it was never
+// reached. Members that have not been seen yet may hold endpoints of it.
 func leave(in Input) mesh.ClusterState {
 	forced := in.MeshCluster != nil && in.MeshCluster.Spec.Removal == v1alpha1.RemovalForce
 	never := in.Health.KubernetesVersion == "" && (in.MeshCluster == nil || in.MeshCluster.Status.KubernetesVersion == "")
-	reachable := in.Health.Connected && in.Health.State.Known()
+	reachable := in.Health.State == mesh.ClusterSynced
 	switch {
 	case in.Row == mesh.ClusterRemoved:
 		return mesh.ClusterRemoved
-	case in.Usage.Elsewhere > 0 || !in.Row.Leaving():
+	case !in.Row.Leaving(), (in.Usage.Elsewhere > 0 || in.Usage.Unseen > 0) && !forced:
 		return mesh.ClusterWithdrawing
 	case reachable && in.Usage.Held > 0:
 		return mesh.ClusterCleaning
@@ -191,7 +193,7 @@ func duplicates(ks []Kubeconfig) []string {
 func gateways(c mesh.Cluster) []string {
 	var out []string
 	for _, g := range c.Gateways {
-		out = append(out, fmt.Sprintf("%s:%d", g.Address, g.Port))
+		out = append(out, net.JoinHostPort(g.Address, strconv.Itoa(int(g.Port))))
 	}
 	slices.Sort(out)
 	return out[:min(len(out), 16)]

@@ -133,10 +133,12 @@ func leavingMessage(in Input, state mesh.ClusterState) string {
 	switch {
 	case state == mesh.ClusterRemoved:
 		return "The cluster holds nothing of Portolan any more"
-	case in.Usage.Elsewhere > 0:
-		return "Other clusters let go of the cluster's endpoints"
-	case !in.Health.Connected:
-		return "The cluster cannot be reached to delete what Portolan wrote in it: restore it, or set spec.removal to Force"
+	case in.Usage.Elsewhere > 0 && state == mesh.ClusterWithdrawing:
+		return "Other clusters let go of the cluster's endpoints; set spec.removal to Force not to wait for them"
+	case in.Usage.Unseen > 0 && state == mesh.ClusterWithdrawing:
+		return "Members that have not been seen yet may hold endpoints of the cluster: connect or remove them, or set spec.removal to Force"
+	case in.Health.State != mesh.ClusterSynced:
+		return "The cluster cannot be written to, so as to delete what Portolan wrote in it: restore it, or set spec.removal to Force"
 	}
 	return "What Portolan wrote in the cluster is being deleted"
 }

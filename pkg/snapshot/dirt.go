@@ -13,7 +13,10 @@ import (
 // in their new state (resolving namespaces and clusters, finding the keys of an
 // identity) waits for settle.
 type dirt struct {
-	s          *Snapshot
+	s *Snapshot
+	// listed is whether what is put is the whole of a kind: it is believed even
+	// where versions went back, as they do when a server is restored.
+	listed     bool
 	namespaces map[mesh.Namespace]bool
 	members    map[mesh.ClusterName]bool
 	// identities whose every env is stale, and those for which it can wait.
@@ -321,9 +324,22 @@ func (d *dirt) deriveMembers() {
 	for name := range d.members {
 		d.deriveMember(name)
 	}
+	if len(d.members) > 0 {
+		d.awaitMembers()
+	}
 	if d.s.by.clusterUnconnected.has(true) != waited {
 		for identity := range d.s.by.heldIdentity.rows {
 			d.laterIdentities[identity] = true
+		}
+	}
+}
+
+// awaitMembers makes stale the clusters on their way out: they may have waited
+// for one that has now been seen.
+func (d *dirt) awaitMembers() {
+	for _, row := range d.s.members.rows {
+		if row.State.Leaving() {
+			d.clusters[row.Name] = true
 		}
 	}
 }
@@ -345,11 +361,6 @@ func (d *dirt) deriveMember(name mesh.ClusterName) {
 		return
 	}
 	d.clusters[name] = true
-	for _, row := range d.s.members.rows {
-		if row.State.Leaving() {
-			d.clusters[row.Name] = true // it may have waited for this one to be seen
-		}
-	}
 	d.member(name)
 	if unseen := was && !before.State.Known(); unseen != (ok && !c.State.Known()) {
 		d.says(name)

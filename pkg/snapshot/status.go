@@ -74,6 +74,15 @@ func (s *Snapshot) Planned(key mesh.ServiceKey) bool {
 	return ok
 }
 
+// InPlace is whether a key has been planned by this process and every object of
+// that plan was written.
+func (s *Snapshot) InPlace(key mesh.ServiceKey) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	r, ok := s.reports.get(mesh.Report{Service: key}.Key())
+	return ok && !slices.ContainsFunc(r.Outcomes, func(o mesh.Outcome) bool { return o.State != v1alpha1.OutcomeProgrammed })
+}
+
 // Policies lists the users' objects of a cluster that have a status.
 func (s *Snapshot) Policies(name mesh.ClusterName) []mesh.Ref {
 	return s.policies(func(r mesh.Ref) bool { return r.Cluster == name })
@@ -107,6 +116,8 @@ type Usage struct {
 	IstioVersion string
 	// Elsewhere is how many ServiceEntries of other clusters that can be written to have an endpoint in it.
 	Elsewhere int
+	// Unseen is how many members have not been seen as a whole yet, of a cluster that leaves.
+	Unseen int
 	// Held is how many objects of ours it holds.
 	Held int
 	// Services is how many keys it serves.
@@ -124,6 +135,9 @@ func (s *Snapshot) Usage(name mesh.ClusterName) Usage {
 		if c, _ := s.members.get(mesh.Cluster{Name: h.Cluster}.Key()); h.Cluster != name && h.Ours && c.State.Writable() {
 			u.Elsewhere++
 		}
+	}
+	if c, ok := s.members.get(mesh.Cluster{Name: name}.Key()); ok && c.State.Leaving() {
+		u.Unseen = len(s.unknown())
 	}
 	for _, w := range s.by.workloadNamespace.get(mesh.Namespace{Cluster: name, Name: istioNamespace}) {
 		if istiod(w) {

@@ -41,6 +41,9 @@ type Service struct {
 	Grants map[string][]mesh.WorkloadIdentity
 	// Held are the objects of ours that were planned for the key.
 	Held []mesh.Held
+	// Closed are clusters whose gateway could not be told of the host just now:
+	// who is not there already is not sent there.
+	Closed []mesh.ClusterName
 	// Foreign are objects that are not ours and have the host or name of one that might be planned.
 	Foreign []mesh.Held
 	// Others are ServiceEntries of ours that were planned for another key and have a host that one of Traffic claims.
@@ -337,7 +340,7 @@ func (s *Snapshot) Cluster(name mesh.ClusterName) (Cluster, bool) {
 	c, ok := s.members.get(mesh.Cluster{Name: name}.Key())
 	v := Cluster{Cluster: c, Settings: s.settings}
 	for _, h := range s.by.heldCluster.get(name) {
-		if h.Service == (mesh.ServiceKey{}) {
+		if h.Owner == mesh.ClusterOwner(name) {
 			v.Held = append(v.Held, h)
 		}
 	}

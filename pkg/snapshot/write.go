@@ -30,6 +30,7 @@ func (s *Snapshot) Replace(cluster mesh.ClusterName, kind mesh.Kind, rows []mesh
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d := newDirt(s)
+	d.listed = true
 	keep := make(map[mesh.Ref]bool, len(rows))
 	for _, row := range rows {
 		keep[row.Key()] = true
@@ -109,7 +110,7 @@ func (d *dirt) put(row mesh.Row) {
 	case mesh.Cluster:
 		d.cluster(d.s.clusters.put(r))
 	case mesh.Held:
-		if old, ok := d.s.held.get(r.Ref); ok && old.Version > r.Version && r.Version != 0 {
+		if old, ok := d.s.held.get(r.Ref); ok && !d.listed && old.Version > r.Version && r.Version != 0 {
 			return // an event from before what is known already
 		}
 		d.held(d.s.held.put(r))

@@ -268,7 +268,10 @@ func (r *Rows) Held() mesh.Row {
 	if !h.Ours {
 		return h
 	}
-	h.Service = key
+	h.Service, h.Owner = key, key.Owner()
+	if key == (mesh.ServiceKey{}) {
+		h.Owner = mesh.ClusterOwner(h.Cluster)
+	}
 	if h.Kind == mesh.KindServiceEntry {
 		h.Endpoints = Some[mesh.ClusterName](r.Source, "c1", "c2", "c3")
 		h.Sources = Some[mesh.ClusterName](r.Source, "c1", "c2", "c3")
