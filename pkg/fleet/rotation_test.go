@@ -62,9 +62,12 @@ func TestRotation(t *testing.T) {
 	if s.State != mesh.ClusterSynced || s.Rotation != (Problem{}) || s.Expires.IsZero() {
 		t.Errorf("status: %+v", s)
 	}
-	if err := first.Get().AbsPath("/version").Do(t.Context()).Error(); !errors.Is(err, ErrClosed) {
-		t.Errorf("a request on the old connection: %v", err)
-	}
+	testkit.Wait(t, soon, func() error {
+		if err := first.Get().AbsPath("/version").Do(t.Context()).Error(); !errors.Is(err, ErrClosed) {
+			return fmt.Errorf("a request on the old connection: %w", err)
+		}
+		return nil
+	})
 	if err := second.Get().AbsPath("/version").Do(t.Context()).Error(); err != nil {
 		t.Errorf("a request on the new connection: %v", err)
 	}
