@@ -227,3 +227,54 @@ func TestPassedOn(t *testing.T) {
 		t.Errorf("a delete says %+v, want the version that was seen and no object", gone)
 	}
 }
+
+// TestAfter holds what the ops wait for that take something away.
+func TestAfter(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name    string
+		desired []mesh.Object
+		held    []mesh.Held
+		want    []After
+	}{
+		{"new things wait for nothing", []mesh.Object{rule("c1", "a"), inbound("c1", "in", "a")}, nil, []After{AfterNothing, AfterNothing}},
+		{"a client's object goes after what replaces it", nil, all(object("c1", mesh.KindServiceEntry, "host", "a")), []After{AfterOwn}},
+		{"what lets clients in goes after everything", nil, all(inbound("c1", "in", "a")), []After{AfterAll}},
+		{"a subset goes after its routes", []mesh.Object{rule("c1")}, all(rule("c1", "a")), []After{AfterOwn}},
+		{"of one for another, the second write alone waits", []mesh.Object{rule("c1", "b")}, all(rule("c1", "a")), []After{AfterNothing, AfterOwn}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var got []After
+			for _, op := range Ops(tt.desired, tt.held, everywhere) {
+				got = append(got, op.After)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestInbound holds that nothing but what lets clients in is kept.
+func TestInbound(t *testing.T) {
+	t.Parallel()
+	ops := Ops([]mesh.Object{rule("c3"), inbound("c1", "in", "b")}, all(inbound("c1", "old", "a")), everywhere)
+	if diff := cmp.Diff([]string{"Create c1 ServiceEntry/in"}, lines(Inbound(ops))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if len(ops) != 3 {
+		t.Errorf("the ops that were given have changed: %v", lines(ops))
+	}
+}
+
+// TestCopied holds that a user's copy of an object of ours stays.
+func TestCopied(t *testing.T) {
+	t.Parallel()
+	h := held(object("c1", mesh.KindServiceEntry, "copy", "a"))
+	h.Copied = true
+	if ops := Ops(nil, []mesh.Held{h}, everywhere); len(ops) > 0 {
+		t.Errorf("got %v, want nothing", lines(ops))
+	}
+}

@@ -143,6 +143,10 @@ func TestLeave(t *testing.T) {
 		{"lost and forced waits for nobody", Input{MeshCluster: written(v1alpha1.RemovalForce), Row: mesh.ClusterWithdrawing, Health: unreached(mesh.ClusterLost), Usage: snapshot.Usage{Elsewhere: 1}}, mesh.ClusterRemoved},
 		{"forced and reachable is cleaned all the same", Input{MeshCluster: written(v1alpha1.RemovalForce), Row: mesh.ClusterWithdrawing, Health: reached(mesh.ClusterSynced), Usage: snapshot.Usage{Held: 9}}, mesh.ClusterCleaning},
 
+		{"members that have not been seen may use it", Input{Row: mesh.ClusterWithdrawing, Health: reached(mesh.ClusterSynced), Usage: snapshot.Usage{Unseen: 1}}, mesh.ClusterWithdrawing},
+		{"forced waits for no member", Input{MeshCluster: written(v1alpha1.RemovalForce), Row: mesh.ClusterWithdrawing, Health: reached(mesh.ClusterSynced), Usage: snapshot.Usage{Unseen: 1, Held: 1}}, mesh.ClusterCleaning},
+		{"it may not be written to, so what it holds stays", Input{MeshCluster: written(""), Row: mesh.ClusterCleaning, Health: reached(mesh.ClusterRefused)}, mesh.ClusterCleaning},
+
 		{"never reached withdraws first", Input{MeshCluster: made(""), Row: mesh.ClusterConnecting}, mesh.ClusterWithdrawing},
 		{"never reached has nothing to clean", Input{MeshCluster: made(""), Row: mesh.ClusterWithdrawing}, mesh.ClusterRemoved},
 		{"not reached by this process, but by one before", Input{MeshCluster: written(""), Row: mesh.ClusterWithdrawing}, mesh.ClusterCleaning},
