@@ -157,6 +157,35 @@ func TestConcurrency(t *testing.T) {
 	})
 }
 
+// TestCrowded: a write that finds no slot for a while gives way, and is told
+// when there is one again.
+func TestCrowded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var changed atomic.Int32
+		s := &script{answer: func(mesh.ClusterName, *http.Request) (int, string, error) {
+			time.Sleep(2 * time.Second)
+			return 200, fine, nil
+		}}
+		a := New(Options{
+			Client: s.client, Concurrency: 1, Patience: time.Second,
+			OnChange: func(mesh.ClusterName) { changed.Add(1) },
+		})
+		first := make(chan []Outcome)
+		go func() { first <- a.Apply(t.Context(), []diff.Op{op("east", diff.Create, "a", 0)}) }()
+		synctest.Wait()
+		want(t, a.Apply(t.Context(), []diff.Op{op("east", diff.Create, "b", 0)}), ErrCrowded)
+		if changed.Load() != 0 {
+			t.Error("a slot was announced while there was none")
+		}
+		want(t, <-first, done)
+		if changed.Load() != 1 {
+			t.Errorf("a slot was announced %d times", changed.Load())
+		}
+		want(t, a.Apply(t.Context(), []diff.Op{op("east", diff.Create, "b", 0)}), done)
+	})
+}
+
 // TestBreaker: a cluster that does not answer is left alone after some tries,
 // delays nobody, and is written to again once a probe got through.
 func TestBreaker(t *testing.T) {

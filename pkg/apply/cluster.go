@@ -83,8 +83,16 @@ func (c *cluster) takeSlot(ctx context.Context) error {
 			return ErrStopped
 		case <-timer.C:
 		}
-		if c.ended.Load() == ended {
-			c.crowded.Store(true)
+		if c.ended.Load() != ended {
+			continue
+		}
+		// Said first and looked for a slot after: whoever holds one now leaves it
+		// later, and sees that there is someone to tell.
+		c.crowded.Store(true)
+		select {
+		case c.slots <- struct{}{}:
+			return nil
+		default:
 			return ErrCrowded
 		}
 	}
