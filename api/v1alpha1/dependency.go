@@ -51,7 +51,7 @@ type Destination struct {
 	// env of the service. Unset means every env that it has.
 	// +optional
 	Env Env `json:"env,omitempty"`
-	// reason is free text that explain and plan repeat.
+	// reason is free text that the ServiceEntry's annotation repeats.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	Reason string `json:"reason,omitempty"`

@@ -42,8 +42,8 @@ type MeshClusterSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Region string `json:"region,omitempty"`
-	// zone of the cluster. Unset means the majority of its nodes'
-	// topology.kubernetes.io/zone labels.
+	// zone of the cluster. Unset means the topology.kubernetes.io/zone of more
+	// than half of its nodes in the region, and none where they are spread.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
@@ -133,7 +133,8 @@ type MeshClusterStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
-	// istioVersion is the image tag of the Deployment "istiod", where one is visible.
+	// istioVersion is the label app.kubernetes.io/version of istiod's pods in
+	// istio-system, where they have one.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	IstioVersion string `json:"istioVersion,omitempty"`

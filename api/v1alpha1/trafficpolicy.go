@@ -171,7 +171,7 @@ type OutlierDetection struct {
 	// maxEjectionPercent of the clusters may be ejected at once. Below 100,
 	// failover stops when all preferred clusters are dead. Unset means 100.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	MaxEjectionPercent *int32 `json:"maxEjectionPercent,omitempty"`
 }

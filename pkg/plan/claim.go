@@ -49,11 +49,20 @@ func (p *planner) owner(identity string) (oldest mesh.Claim, contested bool) {
 			continue
 		}
 		contested = contested || (oldest.Name != "" && c.Name != oldest.Name)
-		if oldest.Name == "" || c.Older(oldest) < 0 {
+		if oldest.Name == "" || precedes(c, oldest) {
 			oldest = c
 		}
 	}
 	return oldest, contested
+}
+
+// precedes is whether a claim counts before another: one that serves before one
+// of a mere client, then the older one. A Job cannot take an identity over.
+func precedes(a, b mesh.Claim) bool {
+	if a.Serves != b.Serves {
+		return a.Serves
+	}
+	return a.Older(b) < 0
 }
 
 // acceptInstances takes the instances whose namespace may claim the identity.

@@ -172,18 +172,41 @@ func (p *planner) entry(r reach, host string) mesh.Object {
 	slices.SortStableFunc(spec.Endpoints, func(a, b *networking.WorkloadEntry) int {
 		return strings.Compare(a.Labels[mesh.LabelCluster], b.Labels[mesh.LabelCluster])
 	})
-	reason := fmt.Sprintf("Clients of %s: %s", p.v.Key, nameClients(r.clients))
+	reason := fmt.Sprintf("Clients of %s: %s", p.v.Key, p.nameClients(r.clients))
 	o := p.object(mesh.Ref{Cluster: r.client.Name, Kind: mesh.KindServiceEntry, Namespace: p.settings.SyncNamespace, Name: mesh.ObjectName(host, "")},
 		spec, reason, mergeRefs(r.callers, p.traffic.refs()))
 	return p.withContributors(o)
 }
 
-// nameClients lists identities, at most 20 and then how many more.
-func nameClients(clients []string) string {
-	if len(clients) <= maxNamed {
-		return strings.Join(clients, ", ")
+// nameClients lists identities with the reason that their Dependency gives, at
+// most 20 and then how many more.
+func (p *planner) nameClients(clients []string) string {
+	var out []string
+	for _, c := range clients[:min(len(clients), maxNamed)] {
+		if why := p.why(c); why != "" {
+			c += " (" + why + ")"
+		}
+		out = append(out, c)
 	}
-	return fmt.Sprintf("%s, %d more", strings.Join(clients[:maxNamed], ", "), len(clients)-maxNamed)
+	if more := len(clients) - maxNamed; more > 0 {
+		out = append(out, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(out, ", ")
+}
+
+// why is the first reason that a Dependency of a client gives for calling the service.
+func (p *planner) why(client string) string {
+	for _, d := range p.dependencies {
+		if !strings.EqualFold(string(d.Spec.Source), client) {
+			continue
+		}
+		for _, dest := range d.Spec.Destinations {
+			if dest.Reason != "" && strings.EqualFold(string(dest.Identity), p.v.Key.Identity) && (dest.Env == "" || strings.EqualFold(string(dest.Env), p.v.Key.Env)) {
+				return dest.Reason
+			}
+		}
+	}
+	return ""
 }
 
 func mergeRefs(a, b []mesh.Ref) []mesh.Ref {

@@ -2,6 +2,8 @@ package snapshot
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -168,8 +170,11 @@ func (r *resolved) addClient(ns mesh.Namespace, inst mesh.Instance) {
 
 // effective is a cluster with what its nodes and gateway Services say where its MeshCluster says nothing.
 func (s *Snapshot) effective(c mesh.Cluster) mesh.Cluster {
-	if c.Locality.Region == "" {
-		c.Locality = majority(s.by.nodeCluster.get(c.Name))
+	switch nodes := s.by.nodeCluster.get(c.Name); {
+	case c.Locality.Region == "":
+		c.Locality = majority(nodes)
+	case c.Locality.Zone == "":
+		c.Locality.Zone = zoneIn(c.Locality.Region, nodes)
 	}
 	stated := len(c.Gateways) > 0
 	for _, svc := range s.by.gatewayCluster.get(c.Name) {
@@ -182,19 +187,41 @@ func (s *Snapshot) effective(c mesh.Cluster) mesh.Cluster {
 	return c
 }
 
-// majority is the locality of most nodes, the first in order where several have as many.
+// majority is the region of most nodes, and the zone of more than half of those
+// in it: a cluster that is spread over zones has none, and a single node more
+// does not move it from one to the other.
 func majority(nodes []mesh.Node) mesh.Locality {
-	count := map[mesh.Locality]int{}
-	var best mesh.Locality
+	regions := map[string]int{}
 	for _, n := range nodes {
-		l := n.Locality
-		if l.Region == "" {
-			continue
-		}
-		count[l]++
-		if count[l] > count[best] || count[l] == count[best] && l.Compare(best) < 0 {
-			best = l
+		if n.Locality.Region != "" {
+			regions[n.Locality.Region]++
 		}
 	}
-	return best
+	region, _ := most(regions)
+	return mesh.Locality{Region: region, Zone: zoneIn(region, nodes)}
+}
+
+// zoneIn is the zone of more than half of a region's nodes, empty where there is none.
+func zoneIn(region string, nodes []mesh.Node) string {
+	zones, all := map[string]int{}, 0
+	for _, n := range nodes {
+		if n.Locality.Region == region {
+			zones[n.Locality.Zone]++
+			all++
+		}
+	}
+	if zone, n := most(zones); 2*n > all {
+		return zone
+	}
+	return ""
+}
+
+// most is the name that was counted most, the first in order where several were.
+func most(count map[string]int) (name string, n int) {
+	for _, k := range slices.Sorted(maps.Keys(count)) {
+		if count[k] > n {
+			name, n = k, count[k]
+		}
+	}
+	return name, n
 }
