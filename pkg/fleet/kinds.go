@@ -13,8 +13,8 @@ import (
 type form int
 
 const (
-	// typed objects are built in and come as protobuf.
-	typed form = iota
+	// whole objects are built in and come as protobuf.
+	whole form = iota
 	// metadata is all that is asked for of an object.
 	metadata
 	// policy objects are ours: read without a type, so that one that does not
@@ -56,12 +56,12 @@ func resources() []resource {
 	return []resource{
 		{kind: mesh.KindNamespace, GroupVersionResource: core.WithResource("namespaces"), form: metadata, clustered: true},
 		{kind: mesh.KindNode, GroupVersionResource: core.WithResource("nodes"), form: metadata, clustered: true},
-		{kind: mesh.KindService, GroupVersionResource: core.WithResource("services")},
-		{kind: mesh.KindDeployment, GroupVersionResource: apps.WithResource("deployments")},
-		{kind: mesh.KindStatefulSet, GroupVersionResource: apps.WithResource("statefulsets")},
-		{kind: mesh.KindDaemonSet, GroupVersionResource: apps.WithResource("daemonsets")},
-		{kind: mesh.KindJob, GroupVersionResource: batch.WithResource("jobs")},
-		{kind: mesh.KindCronJob, GroupVersionResource: batch.WithResource("cronjobs")},
+		{kind: mesh.KindService, GroupVersionResource: core.WithResource("services"), form: whole},
+		{kind: mesh.KindDeployment, GroupVersionResource: apps.WithResource("deployments"), form: whole},
+		{kind: mesh.KindStatefulSet, GroupVersionResource: apps.WithResource("statefulsets"), form: whole},
+		{kind: mesh.KindDaemonSet, GroupVersionResource: apps.WithResource("daemonsets"), form: whole},
+		{kind: mesh.KindJob, GroupVersionResource: batch.WithResource("jobs"), form: whole},
+		{kind: mesh.KindCronJob, GroupVersionResource: batch.WithResource("cronjobs"), form: whole},
 		{kind: mesh.KindRollout, GroupVersionResource: argo.WithResource("rollouts"), form: untyped},
 		{kind: mesh.KindDependency, GroupVersionResource: ours.WithResource("dependencies"), form: policy},
 		{kind: mesh.KindWorkloadIdentity, GroupVersionResource: ours.WithResource("workloadidentities"), form: policy},

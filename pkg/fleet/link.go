@@ -246,7 +246,9 @@ func (l *link) listed(kind mesh.Kind, err error) {
 func (l *link) expect(kind mesh.Kind) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.expected[kind] = l.expected[kind]
+	if _, known := l.expected[kind]; !known {
+		l.expected[kind] = false
+	}
 }
 
 // dismiss notes that a kind is not watched any more.

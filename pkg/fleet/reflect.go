@@ -29,7 +29,8 @@ func (l *link) reflect(ctx context.Context, r resource) {
 		listed: func(err error) { l.listed(r.kind, err) },
 	}
 	silent := logr.Discard()
-	reflector := cache.NewReflectorWithOptions(src, nil, st, cache.ReflectorOptions{
+	lw := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{ListWithContextFunc: src.list, WatchFuncWithContext: src.watch}, src)
+	reflector := cache.NewReflectorWithOptions(lw, nil, st, cache.ReflectorOptions{
 		Name: l.name.String() + "/" + string(r.kind), TypeDescription: string(r.kind), Logger: &silent,
 		Backoff: &wait.Backoff{Duration: l.options.RetryDelay, Factor: 2, Jitter: 0.5, Steps: 8, Cap: maxRetry},
 	})

@@ -124,21 +124,12 @@ func (i item) DeepCopyObject() runtime.Object { return i }
 // which no time-out would bound.
 func (s *source) IsWatchListSemanticsUnSupported() bool { return true }
 
-// List implements cache.Lister; a reflector calls ListWithContext.
-func (s *source) List(opts metav1.ListOptions) (runtime.Object, error) {
-	return s.ListWithContext(context.Background(), opts)
-}
-
-// Watch implements cache.Watcher; a reflector calls WatchWithContext.
-func (s *source) Watch(opts metav1.ListOptions) (watch.Interface, error) {
-	return s.WatchWithContext(context.Background(), opts)
-}
-
-// ListWithContext returns one page of rows, or all of them where the pager asks
-// for no page: it does so once a page before has expired, and takes the answer
-// for the whole. Otherwise only one page of objects is in memory. It reads what is current, never a cache's past: a new
-// connection must not go back behind what the one before it has seen.
-func (s *source) ListWithContext(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+// list returns one page of rows, or all of them where the pager asks for no
+// page: it does so once a page before has expired, and takes the answer for the
+// whole. Otherwise only one page of objects is in memory. It reads what is
+// current, never a cache's past: a new connection must not go back behind what
+// the one before it has seen.
+func (s *source) list(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 	if err := s.pace(ctx); err != nil {
 		return nil, err
 	}
@@ -173,9 +164,9 @@ func (s *source) page(ctx context.Context, opts metav1.ListOptions) (runtime.Obj
 	return page, err
 }
 
-// WatchWithContext starts a watch that ends with ctx, with Stop, or when the
+// watch starts a watch that ends with ctx, with Stop, or when the
 // API server forgets to end it.
-func (s *source) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+func (s *source) watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 	if err := s.wait(ctx); err != nil {
 		return nil, err
 	}

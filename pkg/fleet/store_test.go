@@ -62,7 +62,7 @@ func TestDecoder(t *testing.T) {
 		}
 		panic(kind)
 	}
-	real := func(c mesh.ClusterName, o runtime.Object) (mesh.Row, bool) {
+	whole := func(c mesh.ClusterName, o runtime.Object) (mesh.Row, bool) {
 		return observe.Object(c, o, mesh.DefaultSettings())
 	}
 	panics := func(mesh.ClusterName, runtime.Object) (mesh.Row, bool) { panic("observe") }
@@ -78,11 +78,11 @@ func TestDecoder(t *testing.T) {
 		object  runtime.Object
 		want    bool
 	}{
-		{"policy", of(mesh.KindDependency, real), dependency(map[string]any{"source": "web"}), true},
-		{"policy of another type", of(mesh.KindDependency, real), dependency("text"), false},
-		{"metadata without a kind", of(mesh.KindNode, real), &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, true},
-		{"another kind than was asked for", of(mesh.KindService, real), &appsv1.Deployment{}, false},
-		{"kind that nobody knows", of(mesh.KindServiceEntry, real), dependency(nil), false},
+		{"policy", of(mesh.KindDependency, whole), dependency(map[string]any{"source": "web"}), true},
+		{"policy of another type", of(mesh.KindDependency, whole), dependency("text"), false},
+		{"metadata without a kind", of(mesh.KindNode, whole), &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, true},
+		{"another kind than was asked for", of(mesh.KindService, whole), &appsv1.Deployment{}, false},
+		{"kind that nobody knows", of(mesh.KindServiceEntry, whole), dependency(nil), false},
 		{"panic", of(mesh.KindService, panics), &appsv1.Deployment{}, false},
 	}
 	for _, tt := range tests {

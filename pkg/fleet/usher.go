@@ -38,7 +38,8 @@ func (u *usher) step(ctx context.Context) {
 
 // take starts a connection with new credentials. The one in use stays in use.
 func (u *usher) take(ctx context.Context, c credentials) {
-	u.next = u.retire(u.next)
+	u.retire(u.next)
+	u.next = nil
 	u.invalid = Problem{}
 	if u.used != nil && u.used.id == c.id {
 		return
@@ -79,12 +80,11 @@ func (u *usher) promote() {
 
 // retire ends c, if there is one. The goroutine of the link is waited for when
 // the member ends, since the writes that are under way on it may take a moment.
-func (u *usher) retire(c *connection) *connection {
+func (u *usher) retire(c *connection) {
 	if c != nil {
 		c.gate.shut()
 		c.cancel()
 	}
-	return nil
 }
 
 // publish makes known what the connections amount to.
