@@ -162,6 +162,8 @@ func programmed(v snapshot.Policy, fs []mesh.Finding, outcomes []mesh.Outcome, r
 		return is(metav1.ConditionUnknown, v1alpha1.ReasonClusterNotSynced, "Waiting for "+list(late))
 	case len(v.Reports) == 0:
 		return is(metav1.ConditionUnknown, v1alpha1.ReasonPending, "No plan has been made yet")
+	case len(outcomes) == 0 && len(reasonsIn(fs, conflicting[:1])) > 0:
+		return is(metav1.ConditionFalse, v1alpha1.ReasonNotOurs, messages(reasonsIn(fs, conflicting[:1])))
 	case len(outcomes) == 0:
 		return is(metav1.ConditionTrue, v1alpha1.ReasonApplied, "No cluster needs an object for it")
 	}

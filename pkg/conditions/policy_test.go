@@ -91,7 +91,7 @@ func TestPolicy(t *testing.T) {
 			"Accepted": "False/IdentityClaimed", "Conflict": "True/IdentityClaimed", "Programmed": "False/NotAccepted",
 		})},
 		{"misplaced", misplaced, with(map[string]string{"Accepted": "False/NotFleetDefault", "Programmed": "False/NotAccepted"})},
-		{"somebody's object is in the way", view(about(v1alpha1.ReasonNotOurs)), with(map[string]string{"Conflict": "True/NotOurs"})},
+		{"somebody's object is in the way", view(about(v1alpha1.ReasonNotOurs)), with(map[string]string{"Conflict": "True/NotOurs", "Programmed": "False/NotOurs"})},
 		{"a host that is claimed does not refuse the rest", view(about(v1alpha1.ReasonHostClaimed)), with(map[string]string{"Conflict": "True/HostClaimed"})},
 		{"less than asked, worst first", view(about(v1alpha1.ReasonFailoverBudget, v1alpha1.ReasonLocalityUnknown, v1alpha1.ReasonUnavailable)), with(map[string]string{"Degraded": "True/Unavailable"})},
 		{"the fleet default has no clusters of its own", fleet, with(map[string]string{"Degraded": "True/FailoverBudget"})},

@@ -134,15 +134,27 @@ func without(a, b []string) []string {
 	return out
 }
 
-// withSubsets is a DestinationRule with further subsets, which have its own policy.
+// withSubsets is a DestinationRule with further subsets, which have the policy of
+// the first one of its own: that names the server, whom gateways do not know by
+// the subset.
 func withSubsets(o mesh.Object, names []string) mesh.Object {
 	var spec map[string]any
 	if err := json.Unmarshal(o.Spec, &spec); err != nil {
 		return o
 	}
 	subsets, _ := spec["subsets"].([]any)
+	var policy any
+	for _, s := range subsets[:min(len(subsets), 1)] {
+		if first, ok := s.(map[string]any); ok {
+			policy = first["trafficPolicy"]
+		}
+	}
 	for _, name := range names {
-		subsets = append(subsets, map[string]any{"name": name})
+		subset := map[string]any{"name": name}
+		if policy != nil {
+			subset["trafficPolicy"] = policy
+		}
+		subsets = append(subsets, subset)
 	}
 	spec["subsets"] = subsets
 	raw, err := json.Marshal(spec)

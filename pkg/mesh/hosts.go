@@ -16,8 +16,12 @@ const ClusterGateway = "portolan-eastwest"
 // name of a Gateway is one DNS label, so it cannot be the host.
 func AliasGateway(host string) string { return "portolan-alias-" + Hash(host) }
 
-// MaxHost is the length of the longest DNS name.
-const MaxHost = 253
+// maxName is the length of the longest DNS name.
+const maxName = 253
+
+// MaxHost is the length of the longest host: a TLS server name holds it after
+// outbound_65535_._. and has at most 255 characters.
+const MaxHost = 236
 
 var (
 	labelPattern    = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
@@ -56,9 +60,9 @@ func KeyOfHost(host, suffix string) (ServiceKey, bool) {
 // that is too long, its start and a hash of the whole. No two hosts share one.
 func ObjectName(host, suffix string) string {
 	name := host + suffix
-	if len(name) <= MaxHost {
+	if len(name) <= maxName {
 		return name
 	}
 	hash := Hash(name)
-	return strings.TrimRight(name[:MaxHost-len(hash)-1], "-.") + "-" + hash
+	return strings.TrimRight(name[:maxName-len(hash)-1], "-.") + "-" + hash
 }

@@ -197,22 +197,27 @@ func declaredPorts(declared []v1alpha1.WorkloadPort) []backendPort {
 
 // serving lists the backends that a client cluster is to call. A cluster
 // without an available replica, or one that is drained, is left out where
-// another one serves; one that leaves the fleet is left out in any case, except
-// by itself.
+// another one serves, and a drained one comes before one without a replica; one
+// that leaves the fleet is left out in any case, except by itself.
 func (p *planner) serving(client mesh.ClusterName) []backend {
-	var active, last []backend
+	var active, drained, last []backend
 	for _, b := range p.backends {
 		own := b.cluster.Name == client
 		if (b.cluster.State.Leaving() && !own) || (!own && !p.reachable(b)) {
 			continue
 		}
 		last = append(last, b)
-		if b.available && !b.cluster.Drained {
+		switch {
+		case b.available && !b.cluster.Drained:
 			active = append(active, b)
+		case b.available:
+			drained = append(drained, b)
 		}
 	}
-	if len(active) > 0 {
-		return active
+	for _, choice := range [][]backend{active, drained} {
+		if len(choice) > 0 {
+			return choice
+		}
 	}
 	return last
 }
@@ -228,9 +233,16 @@ func (p *planner) reachable(b backend) bool {
 			"Cluster %s serves %s but has no east-west gateway with an address, so no other cluster can call it: add a LoadBalancer Service with the gateway's labels, or set MeshCluster.spec.gateways", b.cluster.Name, p.v.Key))
 		return false
 	}
-	told := b.cluster.State.Writable() && !slices.Contains(p.v.Closed, b.cluster.Name)
+	told := b.cluster.State.Writable() && !slices.Contains(p.v.Closed, b.cluster.Name) && !p.shut(b.cluster)
 	return told || slices.ContainsFunc(p.v.Held, func(h mesh.Held) bool {
 		return h.Cluster == b.cluster.Name && h.Kind == mesh.KindServiceEntry && h.Name == inboundName(p.hosts[0])
+	})
+}
+
+// shut is whether an object of somebody else keeps a gateway from being told of the host.
+func (p *planner) shut(c mesh.Cluster) bool {
+	return slices.ContainsFunc(p.v.Foreign, func(h mesh.Held) bool {
+		return h.Cluster == c.Name && h.Kind == mesh.KindServiceEntry && h.Name == inboundName(p.hosts[0]) && slices.Contains(gatewayNamespaces(c), h.Namespace)
 	})
 }
 

@@ -112,13 +112,13 @@ func (p *planner) loadBalancer(set string, ranks int) *networking.LoadBalancerSe
 }
 
 // outlierDetection says when a cluster is ejected. The only cluster is not,
-// unless the policy says so: there is nothing to go to.
+// unless a policy for the service itself says so: there is nothing to go to.
 func (p *planner) outlierDetection(r reach) *networking.OutlierDetection {
+	if len(r.order) < 2 && !p.traffic.ejects {
+		return nil
+	}
 	policy := p.traffic.spec.OutlierDetection
 	if policy == nil {
-		if len(r.order) < 2 {
-			return nil
-		}
 		policy = &v1alpha1.OutlierDetection{}
 	}
 	errors := uint32(orDefault(policy.ConsecutiveErrors, defaultConsecutiveErrors))

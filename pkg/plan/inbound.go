@@ -66,12 +66,16 @@ func (p *planner) inboundEntry(b backend, namespace, host string) mesh.Object {
 		Resolution: networking.ServiceEntry_STATIC,
 		ExportTo:   []string{"."},
 	}
+	local := p.localPorts(b)
 	for _, po := range p.ports {
+		if _, offered := local[po.name()]; !offered {
+			continue // a gateway that knew the port would wait for nobody
+		}
 		spec.Ports = append(spec.Ports, &networking.ServicePort{Number: uint32(po.number), Name: po.name(), Protocol: string(po.protocol)})
 	}
 	for _, a := range b.addresses {
 		spec.Endpoints = append(spec.Endpoints, &networking.WorkloadEntry{
-			Address: a, Ports: p.localPorts(b),
+			Address: a, Ports: local,
 			Labels: map[string]string{labelTLSMode: "istio", mesh.LabelCluster: string(b.cluster.Name)},
 		})
 	}

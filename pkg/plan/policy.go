@@ -17,7 +17,9 @@ type effective struct {
 	spec v1alpha1.TrafficPolicySpec
 	// policies that were merged, the most specific first, without the fleet default.
 	policies []mesh.TrafficPolicy
-	// hasDefault is whether the fleet default was merged in.
+	// ejects is whether a policy besides the fleet default speaks of outlier detection.
+	ejects bool
+	// hasDefault is the fleet default that was merged in, nil for none.
 	hasDefault *mesh.TrafficPolicy
 }
 
@@ -65,6 +67,7 @@ func (p *planner) acceptTraffic() effective {
 	for _, t := range e.policies {
 		merge(&e.spec, t.Spec)
 	}
+	e.ejects = e.spec.OutlierDetection != nil
 	if p.v.Default != nil {
 		merge(&e.spec, p.v.Default.Spec)
 	}
@@ -166,6 +169,10 @@ func (p *planner) acceptAlias(t mesh.TrafficPolicy, host string) bool {
 	if under(host, p.settings.Suffix) || !slices.ContainsFunc(p.settings.AliasSuffixes, func(s string) bool { return under(host, s) }) {
 		p.find(v1alpha1.ReasonHostNotAllowed, t.Ref, fmt.Sprintf(
 			"%s is under none of the suffixes that mesh.aliasSuffixes of the manager's configuration allows (%s)", host, strings.Join(p.settings.AliasSuffixes, ", ")))
+		return false
+	}
+	if len(host) > mesh.MaxHost {
+		p.find(v1alpha1.ReasonHostNotAllowed, t.Ref, fmt.Sprintf("%s is longer than %d characters, which a TLS server name cannot hold: take a shorter one", host, mesh.MaxHost))
 		return false
 	}
 	for _, rival := range slices.Concat(p.v.Rivals, p.v.Traffic) {

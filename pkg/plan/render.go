@@ -57,7 +57,9 @@ func nameAll(refs []mesh.Ref) string {
 func (p *planner) contributors(of mesh.Ref) []mesh.ClusterName {
 	seen := map[mesh.ClusterName]bool{}
 	for _, i := range p.instances {
-		seen[i.Cluster] = true
+		if !p.clusters[i.Cluster].State.Gone() {
+			seen[i.Cluster] = true
+		}
 	}
 	for _, ref := range p.sources() {
 		seen[ref.Cluster] = true
