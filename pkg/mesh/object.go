@@ -77,8 +77,8 @@ func Digest(spec json.RawMessage, labels, annotations map[string]string) string 
 // Canonical is v as JSON with sorted keys and no white space, equal for equal content.
 func Canonical(v any) (json.RawMessage, error) {
 	raw, err := json.Marshal(v)
-	if err != nil {
-		return nil, err
+	if _, plain := v.(map[string]any); plain || err != nil {
+		return raw, err // the keys of maps are sorted, and all the way down there is nothing else
 	}
 	var content any
 	if err := json.Unmarshal(raw, &content); err != nil {

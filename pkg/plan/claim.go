@@ -20,6 +20,8 @@ func (p *planner) accept() {
 	p.traffic = p.acceptTraffic()
 	p.hosts = append([]string{p.v.Key.Host(p.settings.Suffix)}, p.acceptAliases()...)
 	p.routing = p.acceptRouting()
+	p.sources = p.findSources()
+	p.contributors = p.findContributors()
 	p.checkIdentities()
 }
 

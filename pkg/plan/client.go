@@ -122,27 +122,6 @@ func (p *planner) checkPlaces(policy *v1alpha1.Failover) {
 	}
 }
 
-// checkBudget says whether one request can reach the last cluster.
-func (p *planner) checkBudget(r reach) {
-	spec := p.traffic.spec
-	req := failover.Request{Clusters: len(r.order), Connect: p.connectTimeout(), Timeout: spec.Timeout.Value()}
-	if !slices.ContainsFunc(p.ports, port.http) {
-		return // no retries without HTTP, which findHTTPOnly says
-	}
-	if spec.Retries != nil {
-		req.Retries, req.Attempts, req.RetryOn = true, attempts(spec.Retries), retryOn(spec.Retries)
-		req.PerTry = spec.Retries.PerTryTimeout.Value()
-	}
-	for _, why := range failover.Budget(req) {
-		message := fmt.Sprintf("One request from cluster %s may not reach the last of %d clusters that serve %s: %s", r.client.Name, len(r.order), p.v.Key, why)
-		if about, ok := p.traffic.about(); ok {
-			p.find(v1alpha1.ReasonFailoverBudget, about, message)
-			continue
-		}
-		p.tell(v1alpha1.ReasonFailoverBudget, message)
-	}
-}
-
 // entry is the ServiceEntry of a host: one endpoint a cluster.
 func (p *planner) entry(r reach, host string) mesh.Object {
 	spec := &networking.ServiceEntry{

@@ -65,7 +65,7 @@ func (p *planner) withoutForeign(objects []mesh.Object) []mesh.Object {
 // findForeign says that an object of somebody else is in the way.
 func (p *planner) findForeign(ref mesh.Ref) {
 	message := fmt.Sprintf("%s is not Portolan's and is not touched, so clients there do not get %s: delete or rename it, or take another host", ref, p.v.Key)
-	for _, about := range p.sources() {
+	for _, about := range p.sources {
 		p.find(v1alpha1.ReasonNotOurs, about, message)
 	}
 }
@@ -73,7 +73,7 @@ func (p *planner) findForeign(ref mesh.Ref) {
 // findBeside says that clients see an object of somebody else beside ours.
 func (p *planner) findBeside(ref mesh.Ref, host string) {
 	message := fmt.Sprintf("%s is not Portolan's and is for %s too, so clients that see it may go by it in place of the plan: delete it, or take the host out of it", ref, host)
-	for _, about := range p.sources() {
+	for _, about := range p.sources {
 		p.find(v1alpha1.ReasonNotOurs, about, message)
 	}
 }

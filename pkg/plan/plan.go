@@ -52,6 +52,7 @@ func Service(v snapshot.Service) Result {
 	for _, c := range p.clientClusters() {
 		objects = append(objects, p.client(c)...)
 	}
+	p.findBudget()
 	p.findUnserved()
 	return p.result(p.withoutForeign(objects), p.keeps(objects))
 }
@@ -70,18 +71,28 @@ type planner struct {
 	instances    []mesh.Instance
 	clients      []mesh.Client
 	hosts        []string
+	// sources are the users' objects that the plan is made of, sorted. The fleet
+	// default is left out: it is a source of everything, and its status says so.
+	sources []mesh.Ref
+	// contributors are the clusters whose rows the plan is made of, sorted.
+	contributors []mesh.ClusterName
 
 	// Set by findBackends and findPorts.
 	backends []backend
 	external bool
 	ports    []port
 
+	// short are the client clusters from which one request may not reach the last cluster.
+	short map[shortfall][]string
 	// stays are the client clusters whose objects stay as they are.
 	stays map[mesh.ClusterName]bool
 }
 
 func newPlanner(v snapshot.Service) *planner {
-	p := &planner{v: v, settings: v.Settings, clusters: map[mesh.ClusterName]mesh.Cluster{}, stays: map[mesh.ClusterName]bool{}}
+	p := &planner{
+		v: v, settings: v.Settings, clusters: map[mesh.ClusterName]mesh.Cluster{},
+		short: map[shortfall][]string{}, stays: map[mesh.ClusterName]bool{},
+	}
 	for _, c := range v.Clusters {
 		p.clusters[c.Name] = c
 	}
@@ -107,7 +118,7 @@ func (p *planner) tell(reason, message string) {
 // result sorts what was found.
 func (p *planner) result(objects []mesh.Object, keep func(mesh.Held) bool) Result {
 	slices.SortFunc(objects, func(a, b mesh.Object) int { return a.Ref.Compare(b.Ref) })
-	r := Result{Objects: objects, Findings: mesh.SortFindings(p.findings), Sources: mergeRefs(p.sources(), p.named())}
+	r := Result{Objects: objects, Findings: mesh.SortFindings(p.findings), Sources: mergeRefs(p.sources, p.named())}
 	for _, h := range p.v.Held {
 		if keep(h) {
 			r.Kept = append(r.Kept, h.Ref)
@@ -116,9 +127,8 @@ func (p *planner) result(objects []mesh.Object, keep func(mesh.Held) bool) Resul
 	return r
 }
 
-// sources lists the users' objects that the plan was made of. The fleet default
-// is left out: it is a source of everything, and its status says so.
-func (p *planner) sources() []mesh.Ref {
+// findSources lists what has a part in the plan.
+func (p *planner) findSources() []mesh.Ref {
 	var out []mesh.Ref
 	for _, t := range p.traffic.policies {
 		out = append(out, t.Ref)

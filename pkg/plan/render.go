@@ -25,18 +25,8 @@ func (p *planner) object(ref mesh.Ref, spec any, reason string, sources []mesh.R
 			mesh.AnnotationReason:  reason,
 			mesh.AnnotationSources: nameAll(sources),
 		},
-		Spec: canonical(spec), Service: p.v.Key, Sources: mergeRefs(sources, p.sources()),
+		Spec: canonical(spec), Service: p.v.Key, Sources: p.sources,
 	}
-}
-
-// canonical is a spec in canonical JSON. What a plan renders can always be
-// marshalled; if not, an empty spec is refused by the API server and not written.
-func canonical(spec any) []byte {
-	raw, err := mesh.Canonical(spec)
-	if err != nil {
-		return []byte(`null`)
-	}
-	return raw
 }
 
 // nameAll names objects, at most 20 and then how many more.
@@ -51,27 +41,21 @@ func nameAll(refs []mesh.Ref) string {
 	return strings.Join(out, ", ")
 }
 
-// contributors are the clusters whose rows the plan was made of, sorted, the hub
-// left out. The claim that decides who has an identity counts where there are
-// others. While a cluster has not been seen, none is taken off what is held.
-func (p *planner) contributors(of mesh.Ref) []mesh.ClusterName {
+// findContributors lists the clusters whose rows the plan is made of, sorted, the
+// hub left out. The claim that decides who has an identity counts where there are others.
+func (p *planner) findContributors() []mesh.ClusterName {
 	seen := map[mesh.ClusterName]bool{}
 	for _, i := range p.instances {
 		if !p.clusters[i.Cluster].State.Gone() {
 			seen[i.Cluster] = true
 		}
 	}
-	for _, ref := range p.sources() {
+	for _, ref := range p.sources {
 		seen[ref.Cluster] = true
 	}
 	for identity := range p.v.Claims {
 		if oldest, contested := p.owner(identity); contested {
 			seen[oldest.Cluster] = true
-		}
-	}
-	if len(p.v.Unknown) > 0 {
-		for _, c := range p.held(of).Sources {
-			seen[c] = true
 		}
 	}
 	delete(seen, mesh.Hub)
@@ -80,10 +64,16 @@ func (p *planner) contributors(of mesh.Ref) []mesh.ClusterName {
 
 // withContributors notes on a ServiceEntry which clusters must have been seen
 // before the plan may be made again. Each one does, since a process may see
-// no other at first.
+// no other at first. While a cluster is unseen, none is taken off what is held.
 func (p *planner) withContributors(o mesh.Object) mesh.Object {
+	clusters := p.contributors
+	if len(p.v.Unknown) > 0 {
+		clusters = slices.Concat(clusters, p.held(o.Ref).Sources)
+		slices.Sort(clusters)
+		clusters = slices.Compact(clusters)
+	}
 	var names []string
-	for _, c := range p.contributors(o.Ref) {
+	for _, c := range clusters {
 		names = append(names, c.String())
 	}
 	o.Annotations[mesh.AnnotationClusters] = strings.Join(names, ",")
@@ -112,7 +102,7 @@ func (p *planner) findWaiting(clusters []mesh.ClusterName) {
 		names = append(names, c.String())
 	}
 	message := fmt.Sprintf("What clusters hold for %s stays as it is until %s has been seen: restore the connection, or remove the cluster", p.v.Key, strings.Join(names, ", "))
-	for _, ref := range p.sources() {
+	for _, ref := range p.sources {
 		p.find(v1alpha1.ReasonWaitingForCluster, ref, message)
 	}
 }

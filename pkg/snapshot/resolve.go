@@ -107,7 +107,7 @@ func (s *Snapshot) claim(w mesh.Workload, space mesh.NamespaceLabels, selectors 
 
 // wellFormed reports a claim that cannot become a host.
 func (s *Snapshot) wellFormed(ref mesh.Ref, key mesh.ServiceKey, malformed *[]mesh.Finding) bool {
-	bad, what := "", ""
+	var bad, what string
 	switch {
 	case !mesh.ValidIdentity(key.Identity):
 		bad, what = key.Identity, "identity"

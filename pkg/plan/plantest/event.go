@@ -104,7 +104,7 @@ func (e Event) Note(rows map[mesh.Ref]mesh.Row) {
 		listed := map[mesh.Ref]bool{}
 		for _, row := range e.Replace.Rows {
 			listed[row.Key()] = true
-			note(rows, row)
+			rows[row.Key()] = row // a list is believed, whatever its versions
 		}
 		maps.DeleteFunc(rows, func(ref mesh.Ref, _ mesh.Row) bool {
 			return ref.Cluster == e.Replace.Cluster && ref.Kind == e.Replace.Kind && !listed[ref]
