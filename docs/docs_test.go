@@ -22,9 +22,9 @@ import (
 
 	"github.com/portolan-mesh/portolan/pkg/cli"
 	"github.com/portolan-mesh/portolan/pkg/config"
+	"github.com/portolan-mesh/portolan/pkg/schema"
 	"github.com/portolan-mesh/portolan/pkg/testkit"
 	"github.com/portolan-mesh/portolan/pkg/testkit/crds"
-	"github.com/portolan-mesh/portolan/pkg/testkit/schema"
 )
 
 // TestFindings holds that each reason constant has an entry with cause,
@@ -83,7 +83,11 @@ func TestKinds(t *testing.T) {
 // TestExamples holds that an API server takes every object that a page shows.
 func TestExamples(t *testing.T) {
 	t.Parallel()
-	schemas, err := schema.Load(crds.Portolan, crds.Istio)
+	definitions, err := crds.Read(crds.Portolan, crds.Istio)
+	if err != nil {
+		t.Fatal(err)
+	}
+	schemas, err := schema.New(definitions)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,8 +104,8 @@ func TestExamples(t *testing.T) {
 					continue
 				}
 				shown++
-				if err := schemas.Validate(o); err != nil {
-					t.Errorf("%s: %s %s: %v", name, o.GetKind(), o.GetName(), err)
+				if errs := schemas.Validate(o); len(errs) > 0 {
+					t.Errorf("%s: %s %s: %v", name, o.GetKind(), o.GetName(), errs)
 				}
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/portolan-mesh/portolan/pkg/config"
 	"github.com/portolan-mesh/portolan/pkg/manifest"
 	"github.com/portolan-mesh/portolan/pkg/mesh"
+	"github.com/portolan-mesh/portolan/pkg/schema"
 )
 
 // planConfig is the name under which a folder of manifests may hold the
@@ -41,6 +42,9 @@ the top are the hub's. In a single file, or standard input by the name -, the
 annotation mesh.portolan.dev/cluster on an object names its cluster. A file
 config.yaml of kind ManagerConfig in the folder is the manager's configuration,
 unless --config names another.
+
+Objects of Portolan's own kinds are held against the schemas and rules that this
+version installs: what the API server would refuse is an error in its words.
 
 The exit code is 2 where there are findings, so that a pipeline can stop there.`,
 		Example: `  portolan plan -f config/samples
@@ -101,24 +105,28 @@ func (o planOptions) load() (config.Config, error) {
 	return loadConfig(beside)
 }
 
-// rows reads the manifests at path.
+// rows reads the manifests at path and refuses what an API server would.
 func (a *app) rows(path string, s mesh.Settings) ([]mesh.Row, error) {
+	schemas, err := schema.Portolan()
+	if err != nil {
+		return nil, err
+	}
 	if path == "-" {
-		return manifest.Read(a.In, mesh.Hub, s)
+		return manifest.Read(a.In, mesh.Hub, s, schemas.Validate)
 	}
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
 	if info.IsDir() {
-		return manifest.ReadDir(os.DirFS(path), s)
+		return manifest.ReadDir(os.DirFS(path), s, schemas.Validate)
 	}
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }()
-	return manifest.Read(file, mesh.Hub, s)
+	return manifest.Read(file, mesh.Hub, s, schemas.Validate)
 }
 
 // unreadable is the error of manifests, one line for each thing that is wrong.

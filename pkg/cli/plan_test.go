@@ -72,7 +72,7 @@ spec: {source: webapp, destinations: [{identity: greeting, env: stage}]}
 ---
 apiVersion: mesh.portolan.dev/v1alpha1
 kind: TrafficPolicy
-metadata: {name: every, namespace: portolan-system}
+metadata: {name: default, namespace: apps}
 spec: {target: {identity: "*"}}
 ---
 apiVersion: apps/v1
@@ -92,9 +92,9 @@ spec:
 		reasons[f.Object] = f.Reason
 	}
 	want := map[string]string{
-		"hub: Dependency portolan-system/webapp":   "NoInstance",
-		"hub: TrafficPolicy portolan-system/every": "NotFleetDefault",
-		"c1: Deployment apps/bad":                  "IdentityInvalid",
+		"hub: Dependency portolan-system/webapp": "NoInstance",
+		"hub: TrafficPolicy apps/default":        "NotFleetDefault",
+		"c1: Deployment apps/bad":                "IdentityInvalid",
 	}
 	for object, reason := range want {
 		if reasons[object] != reason {
@@ -113,6 +113,8 @@ func TestPlanMistakes(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.MkdirAll(filepath.Join(dir, "c1"), 0o755))
 	must(t, os.WriteFile(filepath.Join(dir, "c1", "bad.yaml"), []byte("apiVersion: mesh.portolan.dev/v1alpha1\nkind: Dependency\nmetadata: {name: a}\nspec: {sorce: a}\n"), 0o600))
+	refused := filepath.Join(t.TempDir(), "refused.yaml")
+	must(t, os.WriteFile(refused, []byte("apiVersion: mesh.portolan.dev/v1alpha1\nkind: TrafficPolicy\nmetadata: {name: a}\nspec: {target: {identity: a}, retries: {attempts: -3}}\n"), 0o600))
 	bad := filepath.Join(t.TempDir(), "config")
 	must(t, os.MkdirAll(bad, 0o755))
 	must(t, os.WriteFile(filepath.Join(bad, "config.yaml"), []byte("apiVersion: config.portolan.dev/v1alpha1\nkind: ManagerConfig\nmash: {}\n"), 0o600))
@@ -123,6 +125,7 @@ func TestPlanMistakes(t *testing.T) {
 	}{
 		{"no file", []string{"-f", filepath.Join(dir, "none")}, []string{"no such file", "object:  file " + dir}},
 		{"unknown field", []string{"-f", dir}, []string{`"spec.sorce" is unknown`, filepath.Join(dir, "c1", "bad.yaml")}},
+		{"value that the API server refuses", []string{"-f", refused}, []string{"document 1 (line 1): TrafficPolicy a: the API server would refuse it: spec.retries.attempts: Invalid value: -3", "object:  file " + refused}},
 		{"unknown cluster", []string{"-f", samples, "--cluster", "c9"}, []string{"they have c1, c2, c3", "cluster: c9"}},
 		{"bad configuration", []string{"-f", bad}, []string{`unknown field "mash"`}},
 		{"no flag", nil, []string{"flag -f is missing"}},

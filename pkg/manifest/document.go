@@ -7,6 +7,7 @@ import (
 	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -107,7 +108,11 @@ func (rd *reader) object(at place, raw []byte, c mesh.ClusterName) {
 		rd.fail(at, h.String(), err)
 		return
 	}
-	if errs := fill(k, raw); len(errs) > 0 {
+	errs := fill(k, raw)
+	if len(errs) == 0 {
+		errs = rd.check(k, raw)
+	}
+	if len(errs) > 0 {
 		for _, err := range errs {
 			rd.fail(at, h.String(), err)
 		}
@@ -121,14 +126,41 @@ func (rd *reader) row(k kind, raw []byte, c mesh.ClusterName) mesh.Row {
 	if mc, ok := k.object.(*v1alpha1.MeshCluster); ok {
 		return cluster(mc.Name, &mc.Spec)
 	}
-	switch o, _ := k.object.(metav1.Object); {
+	if o, ok := k.object.(metav1.Object); ok {
+		locate(k, o)
+	}
+	row, _ := observe.Object(c, k.object, rd.settings)
+	return presume(row, k.object, raw)
+}
+
+// check passes what was written of an object of ours to the checks; the decoded
+// one no longer tells what is missing from what is empty.
+func (rd *reader) check(k kind, raw []byte) []error {
+	if !k.ours || len(rd.checks) == 0 {
+		return nil
+	}
+	var errs []error
+	for _, check := range rd.checks {
+		u := &unstructured.Unstructured{}
+		if err := decode(raw, u); err != nil {
+			return []error{malformed(err)}
+		}
+		locate(k, u)
+		for _, err := range check(u) {
+			errs = append(errs, fmt.Errorf("%w: %w", ErrInvalid, err))
+		}
+	}
+	return errs
+}
+
+// locate puts an object where kubectl would put it.
+func locate(k kind, o metav1.Object) {
+	switch {
 	case !k.namespaced:
 		o.SetNamespace("")
 	case o.GetNamespace() == "":
 		o.SetNamespace(metav1.NamespaceDefault)
 	}
-	row, _ := observe.Object(c, k.object, rd.settings)
-	return presume(row, k.object, raw)
 }
 
 // checkCluster refuses what no fleet could have, before it confuses a plan.

@@ -24,6 +24,9 @@ var ErrCluster = errors.New("wrong cluster")
 // ErrDuplicate is an object that was read before.
 var ErrDuplicate = errors.New("same object")
 
+// ErrInvalid is an object of ours with a value that its schema or a rule forbids.
+var ErrInvalid = errors.New("the API server would refuse it")
+
 // ErrTooLarge is a file above the bound.
 var ErrTooLarge = errors.New("file exceeds the bound")
 

@@ -19,6 +19,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/portolan-mesh/portolan/pkg/mesh"
 )
 
@@ -29,11 +31,16 @@ const AnnotationCluster = mesh.LabelCluster
 // maxFile bounds one file in bytes. What is decoded of it needs many times as much.
 const maxFile = 64 << 20
 
+// Check returns what is wrong with an object of one of our own kinds, which it
+// may change. schema.Schemas has one that says what an API server would.
+type Check func(*unstructured.Unstructured) []error
+
 // Read returns the rows of a YAML stream, sorted by key. Objects without
 // AnnotationCluster are in cluster c. The error joins one *Error for each thing
-// that is wrong, and there are no rows then.
-func Read(r io.Reader, c mesh.ClusterName, s mesh.Settings) ([]mesh.Row, error) {
-	rd := newReader(s)
+// that is wrong, and there are no rows then. Objects of our own kinds that can be
+// decoded must pass all checks.
+func Read(r io.Reader, c mesh.ClusterName, s mesh.Settings, checks ...Check) ([]mesh.Row, error) {
+	rd := newReader(s, checks)
 	rd.stream("", r, c)
 	return rd.finish()
 }
@@ -42,8 +49,8 @@ func Read(r io.Reader, c mesh.ClusterName, s mesh.Settings) ([]mesh.Row, error) 
 // .yaml, .yml or .json, as Read does. Files in the directory itself are of the
 // hub, those in a sub-directory are of the cluster of its name. Names that
 // begin with a dot are passed over.
-func ReadDir(fsys fs.FS, s mesh.Settings) ([]mesh.Row, error) {
-	rd := newReader(s)
+func ReadDir(fsys fs.FS, s mesh.Settings, checks ...Check) ([]mesh.Row, error) {
+	rd := newReader(s, checks)
 	err := fs.WalkDir(fsys, ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -71,14 +78,15 @@ func manifestFile(name string) bool {
 // reader collects rows and what is wrong, over all files.
 type reader struct {
 	settings mesh.Settings
+	checks   []Check
 	rows     map[mesh.Ref]mesh.Row
 	// places are where the rows came from, to name the first of two.
 	places map[mesh.Ref]place
 	errs   []error
 }
 
-func newReader(s mesh.Settings) *reader {
-	return &reader{settings: s, rows: map[mesh.Ref]mesh.Row{}, places: map[mesh.Ref]place{}}
+func newReader(s mesh.Settings, checks []Check) *reader {
+	return &reader{settings: s, checks: checks, rows: map[mesh.Ref]mesh.Row{}, places: map[mesh.Ref]place{}}
 }
 
 func (rd *reader) file(fsys fs.FS, name string) error {

@@ -1,14 +1,15 @@
 package schema_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/portolan-mesh/portolan/pkg/schema"
 	"github.com/portolan-mesh/portolan/pkg/testkit/crds"
-	"github.com/portolan-mesh/portolan/pkg/testkit/schema"
 )
 
 const entry = `
@@ -32,7 +33,11 @@ spec: {source: webapp, destinations: [{identity: greeting}]}
 
 // TestValidate changes one line of a valid object and wants the server's words.
 func TestValidate(t *testing.T) {
-	schemas, err := schema.Load(crds.Portolan, crds.Istio, crds.Rollout)
+	definitions, err := crds.Read(crds.Portolan, crds.Istio, crds.Rollout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	schemas, err := schema.New(definitions)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,6 +57,8 @@ func TestValidate(t *testing.T) {
 		{name: "rule of Istio's", object: entry, old: "ports: {http: 15443}", new: "ports: {http: 0}", want: "port must be between 1-65535"},
 		{name: "rule of ours", object: dependency, old: "source: webapp", new: "source: web_app", want: "identity must be DNS labels"},
 		{name: "missing", object: dependency, old: "source: webapp, ", new: "", want: "spec.source: Required value"},
+		{name: "null", object: dependency, old: "source: webapp", new: "source: null", want: "spec.source: Required value"},
+		{name: "status is not looked at", object: dependency, old: "spec: {", new: "status: {conditions: [{type: Ready}]}\nspec: {"},
 		{name: "name", object: dependency, old: "name: webapp", new: "name: Web_App", want: "metadata.name: Invalid value"},
 		{name: "label", object: dependency, old: "name: webapp", new: "name: webapp, labels: {a: 'b c'}", want: "metadata.labels: Invalid value"},
 		{name: "no namespace", object: dependency, old: ", namespace: apps", new: "", want: "metadata.namespace: Required value"},
@@ -65,7 +72,7 @@ func TestValidate(t *testing.T) {
 			if err := yaml.Unmarshal([]byte(strings.Replace(tt.object, tt.old, tt.new, 1)), &o.Object); err != nil {
 				t.Fatal(err)
 			}
-			err := schemas.Validate(o)
+			err := errors.Join(schemas.Validate(o)...)
 			if tt.want == "" && err != nil {
 				t.Errorf("refused: %v", err)
 			}
