@@ -95,11 +95,8 @@ func (d *dirt) dependencies(changed []mesh.Dependency) {
 		if same {
 			continue
 		}
-		for _, dest := range dep.Spec.Destinations {
-			d.identities[strings.ToLower(string(dest.Identity))] = true
-			if dest.Env != "" {
-				d.services[mesh.Key(string(dest.Identity), string(dest.Env))] = true
-			}
+		for _, dest := range destinations(dep) {
+			d.identities[dest] = true
 		}
 	}
 }
@@ -111,7 +108,7 @@ func (d *dirt) traffic(changed []mesh.TrafficPolicy) {
 		if same {
 			continue
 		}
-		d.target(targetOf(p, d.s.settings), p.Spec.Target.Env)
+		d.target(targetOf(p, d.s.settings))
 		d.rivals(p, d.identities)
 	}
 }
@@ -123,20 +120,17 @@ func (d *dirt) routing(changed []mesh.RoutingPolicy) {
 		if same {
 			continue
 		}
-		d.target(strings.ToLower(p.Spec.Target.Identity), p.Spec.Target.Env)
+		d.target(strings.ToLower(p.Spec.Target.Identity))
 	}
 }
 
 // target makes stale what a policy is about.
-func (d *dirt) target(identity, env string) {
+func (d *dirt) target(identity string) {
 	if identity == fleetDefault {
 		d.all = true
 		return
 	}
 	d.identities[identity] = true
-	if env != "" && env != "*" {
-		d.services[mesh.Key(identity, env)] = true
-	}
 }
 
 // rivals adds the targets of policies that claim a host of p.
