@@ -95,7 +95,7 @@ func newManager(o Options) (manager.Manager, error) {
 		Scheme: scheme, Logger: o.Log,
 		LeaderElection: le.Enabled, LeaderElectionID: le.LeaseName, LeaderElectionNamespace: c.Clusters.Namespace,
 		LeaderElectionReleaseOnCancel: true,
-		LeaseDuration:                 ptr(le.LeaseDuration.Duration), RenewDeadline: ptr(le.RenewDeadline.Duration), RetryPeriod: ptr(le.RetryPeriod.Duration),
+		LeaseDuration:                 new(le.LeaseDuration.Duration), RenewDeadline: new(le.RenewDeadline.Duration), RetryPeriod: new(le.RetryPeriod.Duration),
 		Metrics:                 metricsserver.Options{BindAddress: c.Metrics.BindAddress},
 		HealthProbeBindAddress:  c.Health.BindAddress,
 		GracefulShutdownTimeout: &graceful,
@@ -105,8 +105,6 @@ func newManager(o Options) (manager.Manager, error) {
 		}},
 	})
 }
-
-func ptr[T any](v T) *T { return &v }
 
 // setUp adds every part to the manager; this is the one list of them.
 func (op *operator) setUp() error {

@@ -53,7 +53,7 @@ func TestHubIsMember(t *testing.T) {
 		w.apply(c, greeting)
 		w.available(c, 1)
 	}
-	w.Fleet.Hub, w.Fleet.Members["c2"] = w.Fleet.Members["c2"], w.Fleet.Members["c2"]
+	w.Fleet.Hub = w.Fleet.Members["c2"]
 	w.apply("hub", clusters)
 	w.apply("c2", webapp)
 	w.apply("hub", dependsOn)

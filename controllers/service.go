@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,7 +52,7 @@ func (r *ServiceReconciler) Reconcile(ctx context.Context, key mesh.ServiceKey) 
 	opened := r.open(ctx, &view, writable)
 	result := plan.Service(view)
 	ops := diff.Ops(result.Objects, result.Judge(view.Held), writable)
-	writes := append(opened, r.Writer.Write(ctx, ops)...)
+	writes := slices.Concat(opened, r.Writer.Write(ctx, ops))
 	r.Feed.Report(conditions.Report(key, result, view.Held, writes, writable))
 	r.Feed.Services.Done(key)
 	r.Feed.Objects.Add(priorityLater, result.Sources...)

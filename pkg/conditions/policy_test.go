@@ -2,6 +2,7 @@ package conditions
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -57,9 +58,7 @@ func with(changed map[string]string) map[string]string {
 	out := map[string]string{
 		"Accepted": "True/Accepted", "Conflict": "False/NoConflict", "Degraded": "False/AsPlanned", "Programmed": "True/Applied",
 	}
-	for k, v := range changed {
-		out[k] = v
-	}
+	maps.Copy(out, changed)
 	return out
 }
 

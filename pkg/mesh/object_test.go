@@ -17,10 +17,10 @@ func TestCanonical(t *testing.T) {
 		value any
 		want  string
 	}{
-		"a map":             {map[string]any{"b": int64(1), "a": map[string]any{"d": true, "c": nil}}, `{"a":{"c":null,"d":true},"b":1}`},
-		"a struct":          {typed{B: 1, A: map[string]string{"y": "<", "x": "é"}}, `{"a":{"x":"é","y":"\u003c"},"b":1}`},
-		"whole floats":      {map[string]any{"port": float64(15443)}, `{"port":15443}`},
-		"nothing":           {nil, `null`},
+		"a map":        {map[string]any{"b": int64(1), "a": map[string]any{"d": true, "c": nil}}, `{"a":{"c":null,"d":true},"b":1}`},
+		"a struct":     {typed{B: 1, A: map[string]string{"y": "<", "x": "é"}}, `{"a":{"x":"é","y":"\u003c"},"b":1}`},
+		"whole floats": {map[string]any{"port": float64(15443)}, `{"port":15443}`},
+		"nothing":      {nil, `null`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -101,7 +101,7 @@ func (p *planner) loadBalancer(set string, ranks int) *networking.LoadBalancerSe
 		},
 	}
 	if d := policy.Warmup.Value(); d > 0 {
-		lb.WarmupDurationSecs = durationpb.New(d)
+		lb.Warmup = &networking.WarmupConfiguration{Duration: durationpb.New(d)}
 	}
 	if ranks > 1 {
 		lb.LocalityLbSetting = &networking.LocalityLoadBalancerSetting{

@@ -4,9 +4,9 @@ package registry
 
 import (
 	"cmp"
-	"net"
+	"fmt"
 	"slices"
-	"strconv"
+	"strings"
 
 	"github.com/portolan-mesh/portolan/api/v1alpha1"
 	"github.com/portolan-mesh/portolan/pkg/mesh"
@@ -193,7 +193,11 @@ func duplicates(ks []Kubeconfig) []string {
 func gateways(c mesh.Cluster) []string {
 	var out []string
 	for _, g := range c.Gateways {
-		out = append(out, net.JoinHostPort(g.Address, strconv.Itoa(int(g.Port))))
+		address := g.Address
+		if strings.Contains(address, ":") {
+			address = "[" + address + "]"
+		}
+		out = append(out, fmt.Sprintf("%s:%d", address, g.Port))
 	}
 	slices.Sort(out)
 	return out[:min(len(out), 16)]

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -31,9 +32,7 @@ func with(changed map[string]string) map[string]string {
 		v1alpha1.ConditionReady:      "True/" + v1alpha1.ReasonReady,
 		v1alpha1.ConditionSynced:     "True/" + v1alpha1.ReasonSynced,
 	}
-	for k, v := range changed {
-		out[k] = v
-	}
+	maps.Copy(out, changed)
 	return out
 }
 
