@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
@@ -95,8 +97,11 @@ func (o planOptions) load() (config.Config, error) {
 	}
 	beside := filepath.Join(o.path, planConfig)
 	raw, err := os.ReadFile(beside)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		return config.Default(), nil
+	case err != nil:
+		return config.Config{}, fmt.Errorf("read %s: %w", beside, err)
 	}
 	var head struct{ Kind string }
 	if yaml.Unmarshal(raw, &head) != nil || head.Kind != config.Kind {

@@ -33,7 +33,7 @@ func Read(input []byte) (Case, error) {
 	c := Case{Settings: mesh.DefaultSettings()}
 	states := map[string]mesh.ClusterState{}
 	var kept [][]byte
-	for _, doc := range bytes.SplitSeq(input, []byte("\n---\n")) {
+	for doc := range bytes.SplitSeq(input, []byte("\n---\n")) {
 		var head struct {
 			Kind     string
 			Metadata struct {
