@@ -195,15 +195,15 @@ func declaredPorts(declared []v1alpha1.WorkloadPort) []backendPort {
 	return out
 }
 
-// serving lists the backends that a client cluster is to call. A cluster
+// serving lists the backends that a client cluster is to call by a host. A cluster
 // without an available replica, or one that is drained, is left out where
 // another one serves, and a drained one comes before one without a replica; one
 // that leaves the fleet is left out in any case, except by itself.
-func (p *planner) serving(client mesh.ClusterName) []backend {
+func (p *planner) serving(client mesh.ClusterName, host string) []backend {
 	var active, drained, last []backend
 	for _, b := range p.backends {
 		own := b.cluster.Name == client
-		if (b.cluster.State.Leaving() && !own) || (!own && !p.reachable(b)) {
+		if (b.cluster.State.Leaving() && !own) || (!own && !p.reachable(b, host)) {
 			continue
 		}
 		last = append(last, b)
@@ -224,7 +224,7 @@ func (p *planner) serving(client mesh.ClusterName) []backend {
 
 // reachable is whether another cluster can get to a backend: it has a gateway,
 // and that gateway knows the host or can be told. The clients' clusters are told otherwise.
-func (p *planner) reachable(b backend) bool {
+func (p *planner) reachable(b backend, host string) bool {
 	if p.external {
 		return true
 	}
@@ -233,17 +233,21 @@ func (p *planner) reachable(b backend) bool {
 			"Cluster %s serves %s but has no east-west gateway with an address, so no other cluster can call it: add a LoadBalancer Service with the gateway's labels, or set MeshCluster.spec.gateways", b.cluster.Name, p.v.Key))
 		return false
 	}
-	told := b.cluster.State.Writable() && !slices.Contains(p.v.Closed, b.cluster.Name) && !p.shut(b.cluster)
-	return told || slices.ContainsFunc(p.v.Held, func(h mesh.Held) bool {
-		return h.Cluster == b.cluster.Name && h.Kind == mesh.KindServiceEntry && h.Name == inboundName(p.hosts[0])
-	})
+	told := b.cluster.State.Writable() && !slices.Contains(p.v.Closed, b.cluster.Name) && !p.shut(b.cluster, host)
+	return told || slices.ContainsFunc(p.v.Held, letsIn(b.cluster, host))
+}
+
+// letsIn is whether an object is the entry by which a cluster's gateway knows a host.
+func letsIn(c mesh.Cluster, host string) func(mesh.Held) bool {
+	name := inboundName(host)
+	return func(h mesh.Held) bool {
+		return h.Cluster == c.Name && h.Kind == mesh.KindServiceEntry && h.Name == name && slices.Contains(gatewayNamespaces(c), h.Namespace)
+	}
 }
 
 // shut is whether an object of somebody else keeps a gateway from being told of the host.
-func (p *planner) shut(c mesh.Cluster) bool {
-	return slices.ContainsFunc(p.v.Foreign, func(h mesh.Held) bool {
-		return h.Cluster == c.Name && h.Kind == mesh.KindServiceEntry && h.Name == inboundName(p.hosts[0]) && slices.Contains(gatewayNamespaces(c), h.Namespace)
-	})
+func (p *planner) shut(c mesh.Cluster, host string) bool {
+	return slices.ContainsFunc(p.v.Foreign, letsIn(c, host))
 }
 
 // findUnserved says what keeps the service from being called at all, or as planned.

@@ -31,17 +31,19 @@ type reach struct {
 // ServiceEntry, a DestinationRule and, where the policy asks for it, a
 // VirtualService; and the filters of routing policies.
 func (p *planner) client(name mesh.ClusterName) []mesh.Object {
-	r := p.reach(name)
-	if len(r.backends) == 0 || len(p.ports) == 0 {
-		if p.staysUp(name) {
-			p.stays[name] = true
-		}
-		return nil
-	}
-	p.checkBudget(r)
 	var out []mesh.Object
 	var served []string
-	for _, host := range p.hosts {
+	for i, host := range p.hosts {
+		r := p.reach(name, host)
+		if len(r.backends) == 0 || len(p.ports) == 0 {
+			if p.staysUp(name) {
+				p.stays[name] = true
+			}
+			continue
+		}
+		if i == 0 {
+			p.checkBudget(r)
+		}
 		objects := []mesh.Object{p.entry(r, host), p.destination(r, host)}
 		if route, ok := p.route(r, host); ok {
 			objects = append(objects, route)
@@ -52,7 +54,7 @@ func (p *planner) client(name mesh.ClusterName) []mesh.Object {
 		served = append(served, host)
 		out = append(out, objects...)
 	}
-	return append(out, p.filters(r, served)...)
+	return append(out, p.filters(name, served)...)
 }
 
 // staysUp is whether something serves the host that cannot be called for now,
@@ -69,9 +71,9 @@ func (p *planner) leads(h mesh.Held) bool {
 	return slices.ContainsFunc(h.Endpoints, func(c mesh.ClusterName) bool { return !p.clusters[c].State.Leaving() })
 }
 
-// reach works out the order of clusters for the clients of one cluster.
-func (p *planner) reach(name mesh.ClusterName) reach {
-	r := reach{client: p.clusters[name], namespaces: p.namespaces(name), backends: p.serving(name)}
+// reach works out the order of clusters for the clients of one cluster and a host.
+func (p *planner) reach(name mesh.ClusterName, host string) reach {
+	r := reach{client: p.clusters[name], namespaces: p.namespaces(name), backends: p.serving(name, host)}
 	r.client.Name = name
 	for _, c := range p.clients {
 		if c.Cluster == name {
@@ -249,15 +251,15 @@ func (p *planner) endpointLabels(r reach, c mesh.Cluster) map[string]string {
 // setName tells the rank labels of one share from another's.
 func setName(i int) string { return fmt.Sprintf("w%d", i) }
 
-// subjectAltNames are the identities that a client accepts of a server: those
-// of every instance, or none where an instance states none.
+// subjectAltNames are the identities that a client accepts of a server: those of
+// every instance that may serve, or none where one of them states none.
 func (p *planner) subjectAltNames() []string {
 	if p.external {
 		return nil
 	}
 	var out []string
 	for _, inst := range p.instances {
-		if inst.External {
+		if inst.External || p.clusters[inst.Cluster].State.Gone() {
 			continue
 		}
 		if len(inst.ServiceAccounts) == 0 {

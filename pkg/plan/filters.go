@@ -11,7 +11,7 @@ import (
 
 // filters are the EnvoyFilters of the routing policies: one for each policy and
 // namespace of clients, however many clients it has.
-func (p *planner) filters(r reach, served []string) []mesh.Object {
+func (p *planner) filters(client mesh.ClusterName, served []string) []mesh.Object {
 	var out []mesh.Object
 	for _, policy := range p.routing {
 		f := extension.Filter{Policy: policy.Ref, Service: p.v.Key, Spec: policy.Spec}
@@ -25,9 +25,9 @@ func (p *planner) filters(r reach, served []string) []mesh.Object {
 			continue
 		}
 		spec := f.Render()
-		for _, ns := range r.namespaces {
+		for _, ns := range p.namespaces(client) {
 			out = append(out, p.object(mesh.Ref{
-				Cluster: r.client.Name, Kind: mesh.KindEnvoyFilter, Namespace: ns, Name: mesh.FilterName(policy.Ref, p.v.Key),
+				Cluster: client, Kind: mesh.KindEnvoyFilter, Namespace: ns, Name: mesh.FilterName(policy.Ref, p.v.Key),
 			}, spec, fmt.Sprintf("Requests to %s are routed by %s", p.v.Key, policy.Ref), []mesh.Ref{policy.Ref}))
 		}
 	}

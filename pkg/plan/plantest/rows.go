@@ -176,7 +176,9 @@ func (r *Rows) Dependency() mesh.Row {
 	d := mesh.Dependency{Meta: r.meta(mesh.KindDependency)}
 	d.Spec.Source = v1alpha1.Identity(r.identity())
 	for range 1 + r.Below(2) {
-		d.Spec.Destinations = append(d.Spec.Destinations, v1alpha1.Destination{Identity: v1alpha1.Identity(r.identity()), Env: v1alpha1.Env(r.env())})
+		d.Spec.Destinations = append(d.Spec.Destinations, v1alpha1.Destination{
+			Identity: v1alpha1.Identity(r.identity()), Env: v1alpha1.Env(r.env()), Reason: Pick(r.Source, "", "", "orders"),
+		})
 	}
 	return d
 }
