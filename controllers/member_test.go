@@ -186,8 +186,9 @@ func TestClusterRemoved(t *testing.T) {
 	w.holds("hub", mesh.KindMeshCluster, "", "c1", condition("Ready", "False", "KubeconfigMissing"))
 }
 
-// TestDeadClusterForced: a dead cluster leaves when its owner forces it, and
-// what it holds is cleaned up when it comes back (scenario 49).
+// TestDeadClusterForced: a dead cluster leaves when its owner forces it. What it
+// holds is cleaned up once it is added again (scenario 49): its credentials are
+// gone with its Secret.
 func TestDeadClusterForced(t *testing.T) {
 	w := newFleetOfThree(t)
 	w.config.Clusters.ProbeInterval.Duration = 500 * time.Millisecond
