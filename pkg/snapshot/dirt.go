@@ -164,7 +164,6 @@ func (d *dirt) rivals(p mesh.TrafficPolicy, to map[string]bool) {
 func (d *dirt) cluster(changed []mesh.Cluster) {
 	for _, c := range changed {
 		d.members[c.Name] = true
-		d.objects[c.Key()] = true
 	}
 }
 
