@@ -35,7 +35,8 @@ type Host string
 // +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') && duration(self) >= duration('1ms') && duration(self) <= duration('24h')",message="a duration must be from 1ms to 24h, written like 500ms, 1.5s or 1m30s"
 type Duration string
 
-// Value returns the span, or zero where d is nil, empty or malformed.
+// Value returns the span in whole milliseconds, since Istio refuses what is
+// finer, or zero where d is nil, empty or malformed.
 func (d *Duration) Value() time.Duration {
 	if d == nil {
 		return 0
@@ -44,7 +45,7 @@ func (d *Duration) Value() time.Duration {
 	if err != nil {
 		return 0
 	}
-	return v
+	return v.Truncate(time.Millisecond)
 }
 
 // Location names one cluster, or every cluster of one region.

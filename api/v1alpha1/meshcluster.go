@@ -41,17 +41,20 @@ type MeshClusterSpec struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9]([-_.a-zA-Z0-9]*[a-zA-Z0-9])?$')",message="region must be a label value (letters, digits, '-', '_', '.'), since endpoints carry it"
 	Region string `json:"region,omitempty"`
 	// zone of the cluster. Unset means the topology.kubernetes.io/zone of more
 	// than half of its nodes in the region, and none where they are spread.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9]([-_.a-zA-Z0-9]*[a-zA-Z0-9])?$')",message="zone must be a label value (letters, digits, '-', '_', '.'), since endpoints carry it"
 	Zone string `json:"zone,omitempty"`
 	// network of the cluster, for labels on endpoints. Unset means none.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9]([-_.a-zA-Z0-9]*[a-zA-Z0-9])?$')",message="network must be a label value (letters, digits, '-', '_', '.'), since endpoints carry it"
 	Network string `json:"network,omitempty"`
 	// trustDomain of the cluster's mesh. Unset means the manager's mesh.trustDomain.
 	// +optional
