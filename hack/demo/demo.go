@@ -104,7 +104,7 @@ func (d *demo) build(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.step("Building portolan")
+	d.step("Building portolan; the first time may take a minute")
 	if err := d.programs(ctx, programs); err != nil {
 		return err
 	}
