@@ -16,7 +16,7 @@ import (
 )
 
 // crdTimeout is how long a server may take to serve a new kind.
-const crdTimeout = 30 * time.Second
+const crdTimeout = 3 * time.Minute
 
 // InstallCRDs creates those CRDs of the sets that the server lacks, and returns
 // once it serves all of them.
