@@ -97,7 +97,7 @@ func (d *dirt) dependencies(changed []mesh.Dependency) {
 		now, before := calls(changed[0]), calls(changed[1])
 		differ := !maps.EqualFunc(now, before, slices.Equal[[]v1alpha1.Destination])
 		same = func(identity string) bool {
-			return slices.Equal(now[identity], before[identity]) && !(differ && d.s.by.routingTarget.has(identity))
+			return slices.Equal(now[identity], before[identity]) && (!differ || !d.s.by.routingTarget.has(identity))
 		}
 	}
 	for _, dep := range changed {
