@@ -10,13 +10,19 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/portolan-mesh/portolan/pkg/testkit/crds"
 )
 
 // crdTimeout is how long a server may take to serve a new kind.
-const crdTimeout = 3 * time.Minute
+const crdTimeout = time.Minute
+
+// crdCleanup is how long a server may take to clean up after a kind. One that
+// removes many kinds at once sometimes never ends with one of them, so that its
+// finalizer has to go by hand.
+const crdCleanup = 10 * time.Second
 
 // InstallCRDs creates those CRDs of the sets that the server lacks, and returns
 // once it serves all of them.
@@ -82,8 +88,12 @@ func RemoveCRDs(ctx context.Context, config *rest.Config, sets ...crds.Set) erro
 		}
 	}
 	for _, crd := range unwanted {
+		patience := time.Now().Add(crdCleanup)
 		err := wait(ctx.Done(), crdTimeout, func() error {
 			_, err := api.Get(ctx, crd.Name, metav1.GetOptions{})
+			if err == nil && time.Now().After(patience) {
+				_, err = api.Patch(ctx, crd.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+			}
 			if err == nil {
 				return errors.New("still there")
 			}
