@@ -98,9 +98,12 @@ func manifest(t *testing.T, o mesh.Object) map[string]any {
 	return u.Object
 }
 
-// remembers is whether what is held of a service says which clusters it was planned from.
+// remembers is whether what is held of a service, and kept current, says which
+// clusters it was planned from.
 func remembers(fleet *plantest.Fleet, key mesh.ServiceKey) bool {
-	return slices.ContainsFunc(fleet.Snapshot.Service(key).Held, func(h mesh.Held) bool { return len(h.Sources) > 0 })
+	return slices.ContainsFunc(fleet.Snapshot.Service(key).Held, func(h mesh.Held) bool {
+		return len(h.Sources) > 0 && fleet.Writable(h.Cluster)
+	})
 }
 
 func members(fleet *plantest.Fleet) []mesh.ClusterName {

@@ -130,6 +130,56 @@ func TestReplace(t *testing.T) {
 	}
 }
 
+// TestReportAgain: whoever waits for a plan hears of it even where it came to the same.
+func TestReportAgain(t *testing.T) {
+	t.Parallel()
+	s := snapshot.New(mesh.DefaultSettings())
+	object := mesh.Ref{Cluster: "c1", Kind: mesh.KindDependency, Namespace: "a", Name: "d"}
+	r := mesh.Report{Service: small.Key(0), Findings: []mesh.Finding{{Reason: v1alpha1.ReasonNotOwner, Object: object}}}
+	for range 2 {
+		if diff := cmp.Diff([]mesh.Ref{object}, s.Report(r).Objects); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+	if d := s.Report(mesh.Report{Service: small.Key(0)}); len(d.Objects) != 1 || s.Planned(small.Key(0)) {
+		t.Errorf("a plan that comes to nothing is kept, or tells nobody: %+v", d)
+	}
+}
+
+// TestHeldVersions: an event from before what is known changes nothing, and a
+// list is believed whatever its versions, since a server may have been restored.
+func TestHeldVersions(t *testing.T) {
+	t.Parallel()
+	s := snapshot.New(mesh.DefaultSettings())
+	held := func(version uint64, digest string) mesh.Held {
+		return mesh.Held{
+			Ref:  mesh.Ref{Cluster: "c1", Kind: mesh.KindServiceEntry, Namespace: "portolan-system", Name: "x"},
+			Ours: true, Service: small.Key(0), Version: version, Digest: digest,
+		}
+	}
+	for _, step := range []struct {
+		put  func() snapshot.Dirty
+		want string
+	}{
+		{func() snapshot.Dirty { return s.Put(held(7, "written")) }, "written"},
+		{func() snapshot.Dirty { return s.Put(held(6, "late")) }, "written"},
+		{func() snapshot.Dirty { return s.Put(held(8, "edited")) }, "edited"},
+		{func() snapshot.Dirty { return s.Put(held(0, "no version")) }, "no version"},
+		{func() snapshot.Dirty { return s.Put(held(9, "again")) }, "again"},
+		{func() snapshot.Dirty { return s.Replace("c1", mesh.KindServiceEntry, []mesh.Row{held(3, "restored")}) }, "restored"},
+	} {
+		before := s.Service(small.Key(0)).Held
+		d := step.put()
+		now := s.Service(small.Key(0)).Held
+		if len(now) != 1 || now[0].Digest != step.want {
+			t.Fatalf("holds %+v, want %s", now, step.want)
+		}
+		if moved := len(before) == 0 || before[0].Digest != now[0].Digest; moved != (len(d.Services) == 1) {
+			t.Errorf("%s makes stale %v", step.want, d.Services)
+		}
+	}
+}
+
 // TestKeysIn lists what depends on the connection to a cluster.
 func TestKeysIn(t *testing.T) {
 	t.Parallel()

@@ -68,8 +68,11 @@ type planned struct {
 	Ops []diff.Op
 }
 
-func plannedOf(r plan.Result, held []mesh.Held) planned {
-	return planned{r, diff.Ops(r.Objects, r.Judge(held), everywhere)}
+// plannedOf is a plan and the writes to those of the clusters that can be written to.
+func plannedOf(r plan.Result, held []mesh.Held, clusters ...mesh.Cluster) planned {
+	return planned{r, diff.Ops(r.Objects, r.Judge(held), func(name mesh.ClusterName) bool {
+		return slices.ContainsFunc(clusters, func(c mesh.Cluster) bool { return c.Name == name && c.State.Writable() })
+	})}
 }
 
 // face is what the registry and a cluster's own plan know of it.
@@ -118,7 +121,7 @@ func (w *world) replan(d snapshot.Dirty) {
 	for _, key := range slices.Concat(d.Services, d.Later) {
 		view := w.live.Service(key)
 		r := plan.Service(view)
-		keep(w.services, key, plannedOf(r, view.Held))
+		keep(w.services, key, plannedOf(r, view.Held, view.Clusters...))
 		more := w.live.Report(conditions.Report(key, r, view.Held, nil, everywhere))
 		clusters, objects = append(clusters, more.Clusters...), append(objects, more.Objects...)
 	}
@@ -147,7 +150,7 @@ func keep(results map[mesh.ServiceKey]planned, key mesh.ServiceKey, r planned) {
 // faceOf is the face of a cluster. What is held is of interest when it leaves alone.
 func faceOf(s *snapshot.Snapshot, name mesh.ClusterName) (face, bool) {
 	view, ok := s.Cluster(name)
-	f := face{plannedOf(plan.Cluster(view), view.Held), s.Usage(name)}
+	f := face{plannedOf(plan.Cluster(view), view.Held, view.Cluster), s.Usage(name)}
 	if !view.Cluster.State.Leaving() {
 		f.Usage.Elsewhere, f.Usage.Held = 0, 0
 	}
@@ -168,7 +171,7 @@ func everything(s *snapshot.Snapshot) made {
 	out := nothing()
 	for _, key := range s.Keys() {
 		view := s.Service(key)
-		keep(out.services, key, plannedOf(plan.Service(view), view.Held))
+		keep(out.services, key, plannedOf(plan.Service(view), view.Held, view.Clusters...))
 	}
 	for _, c := range s.Clusters() {
 		out.clusters[c.Name], _ = faceOf(s, c.Name)

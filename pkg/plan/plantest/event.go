@@ -41,29 +41,37 @@ func (r *Rows) Event(there map[mesh.Ref]mesh.Row) Event {
 	case n < 22:
 		return Event{Put: []mesh.Row{r.Any(), r.Any(), r.Any()}}
 	case n < 25 && len(there) > 0:
-		return Event{Put: []mesh.Row{touched(there[r.Ref(Sorted(there))], r.Any())}}
+		return Event{Put: []mesh.Row{r.touched(there)}}
 	}
 	return Event{Put: []mesh.Row{r.Any()}}
 }
 
-// touched is a row of a user's object that says the same with another
-// generation, as a write of its status makes it, or else.
-func touched(row, or mesh.Row) mesh.Row {
-	switch o := row.(type) {
+// touched is a row that is there and says the same, with another generation as a
+// write of its status makes it, or another age; or any row.
+func (r *Rows) touched(there map[mesh.Ref]mesh.Row) mesh.Row {
+	older := func(m mesh.Meta) mesh.Meta {
+		m.Generation++
+		m.Created = Pick(r.Source, m.Created, int64(r.Below(3)))
+		return m
+	}
+	switch o := there[r.Ref(Sorted(there))].(type) {
+	case mesh.Workload:
+		o.Created = int64(r.Below(3))
+		return o
 	case mesh.Dependency:
-		o.Generation++
+		o.Meta = older(o.Meta)
 		return o
 	case mesh.WorkloadIdentity:
-		o.Generation++
+		o.Meta = older(o.Meta)
 		return o
 	case mesh.TrafficPolicy:
-		o.Generation++
+		o.Meta = older(o.Meta)
 		return o
 	case mesh.RoutingPolicy:
-		o.Generation++
+		o.Meta = older(o.Meta)
 		return o
 	}
-	return or
+	return r.Any()
 }
 
 // replacement lists a kind anew: some of what is there, and something else.

@@ -130,8 +130,8 @@ func (r *Rows) Node() mesh.Row {
 // Cluster makes a member in any state.
 func (r *Rows) Cluster() mesh.Row {
 	c := mesh.Cluster{
-		Name: r.member(),
-		State: Pick(r.Source, mesh.ClusterSynced, mesh.ClusterSynced, mesh.ClusterSynced, mesh.ClusterSynced, mesh.ClusterConnecting,
+		Name: Pick(r.Source, r.member(), r.member(), "c4"), // c4 runs and holds nothing
+		State: Pick(r.Source, mesh.ClusterSynced, mesh.ClusterSynced, mesh.ClusterSynced, mesh.ClusterSynced, mesh.ClusterConnecting, mesh.ClusterConnecting,
 			mesh.ClusterLost, mesh.ClusterRefused, mesh.ClusterWithdrawing, mesh.ClusterCleaning, mesh.ClusterRemoved),
 		Locality: r.locality(), Network: Pick(r.Source, "", "net"), TrustDomain: Pick(r.Source, "", "corp"),
 		Weight: int32(r.Below(3)), Drained: r.Once(6),
@@ -284,7 +284,7 @@ func (r *Rows) Held() mesh.Row {
 // filterName is that of a policy's filter, so that somebody else has one of the name.
 func (r *Rows) filterName(key mesh.ServiceKey) string {
 	policy := mesh.Ref{Cluster: r.home(), Kind: mesh.KindRoutingPolicy, Namespace: r.namespace(), Name: r.name()}
-	return mesh.FilterName(policy, key)
+	return Pick(r.Source, mesh.FilterName(r.hub(mesh.KindRoutingPolicy, "a", "one").Ref, mesh.Key("x", "stage")), mesh.FilterName(policy, key))
 }
 
 // Version is that of the next object, or of one before, as events may come late.
