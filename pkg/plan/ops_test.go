@@ -17,6 +17,8 @@ type world map[mesh.Ref]thing
 type thing struct {
 	mesh.Held
 	external bool
+	// planned is whether a plan wrote it, and not a random event.
+	planned bool
 }
 
 // checkOrder carries out the ops of a plan one by one, those of one step in any
@@ -43,7 +45,8 @@ func worldOf(fleet *plantest.Fleet) world {
 	w := world{}
 	for ref, row := range fleet.Rows {
 		if h, ok := row.(mesh.Held); ok && h.Ours {
-			w[ref] = thing{h, external(fleet.Objects[ref])}
+			o, planned := fleet.Objects[ref]
+			w[ref] = thing{h, external(o), planned}
 		}
 	}
 	return w
@@ -62,7 +65,7 @@ func (w world) do(t *testing.T, op diff.Op) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w[op.Ref] = thing{h, external(op.Object)}
+	w[op.Ref] = thing{h, external(op.Object), true}
 }
 
 // wrong says what is worse than it was before and is afterwards.
@@ -126,7 +129,7 @@ func (w world) routes(ref mesh.Ref) bool {
 // lets is whether the gateway of a cluster lets the clients of an entry in.
 func (w world) lets(c mesh.ClusterName, entry thing) bool {
 	for ref, h := range w {
-		if ref.Cluster == c && h.Service == entry.Service && ref.Kind == mesh.KindServiceEntry && h.Inbound() && slices.Contains(h.Hosts, entry.Hosts[0]) {
+		if ref.Cluster == c && h.planned && ref.Kind == mesh.KindServiceEntry && h.Inbound() && slices.Contains(h.Hosts, entry.Hosts[0]) {
 			return true
 		}
 	}

@@ -25,6 +25,10 @@ func TestDirty(t *testing.T) {
 		Meta: mesh.Meta{Ref: mesh.Ref{Kind: mesh.KindTrafficPolicy, Namespace: "portolan-system", Name: "p"}, Generation: 1},
 		Spec: v1alpha1.TrafficPolicySpec{Target: v1alpha1.Target{Identity: small.Key(0).Identity}},
 	}
+	routing := mesh.RoutingPolicy{
+		Meta: mesh.Meta{Ref: mesh.Ref{Kind: mesh.KindRoutingPolicy, Namespace: "portolan-system", Name: "r"}},
+		Spec: v1alpha1.RoutingPolicySpec{Target: v1alpha1.Target{Identity: small.Key(0).Identity}},
+	}
 	key := func(ns ...int) []mesh.ServiceKey {
 		var out []mesh.ServiceKey
 		for _, n := range ns {
@@ -76,18 +80,22 @@ func TestDirty(t *testing.T) {
 			},
 			want: snapshot.Dirty{Services: key(3)},
 		},
+		"somebody else's filter with the name of ours": {
+			row: mesh.Held{Ref: mesh.Ref{
+				Cluster: first.Cluster, Kind: mesh.KindEnvoyFilter, Namespace: "else", Name: mesh.FilterName(routing.Ref, small.Key(0)),
+			}},
+			want: snapshot.Dirty{Services: key(0)},
+		},
 		"one destination less": {
 			row: changed(small.Dependency(0), func(d *mesh.Dependency) { d.Spec.Destinations = d.Spec.Destinations[1:] }),
-			want: snapshot.Dirty{
-				Services: []mesh.ServiceKey{mesh.Key(string(small.Dependency(0).Spec.Destinations[0].Identity), "prod")},
-				Objects:  []mesh.Ref{small.Dependency(0).Ref},
-			},
+			// Its routing policy is told whether the shards that it names are called.
+			want: snapshot.Dirty{Services: key(0, 1), Objects: []mesh.Ref{small.Dependency(0).Ref}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := snapshot.New(mesh.DefaultSettings())
-			s.Put(append(small.Rows(), policy)...)
+			s.Put(append(small.Rows(), policy, routing)...)
 			if diff := cmp.Diff(tc.want, s.Put(tc.row), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

@@ -22,10 +22,10 @@ import (
 // for byte, to planning everything; and from time to time to planning everything
 // from a new snapshot that gets the same rows in another order.
 //
-// Without any one of the rules in write.go it fails on the seeds: see the table
-// in docs/reliability.md.
+// Without any one rule of dirt.go and member.go it fails on one of the seeds, which
+// were chosen for that, or TestRare does: see the table in docs/reliability.md.
 func FuzzIncremental(f *testing.F) {
-	for seed := range uint64(6) {
+	for _, seed := range []uint64{0, 1, 2, 3, 4, 7, 13} {
 		f.Add(plantest.Seeded(seed, 8<<10))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -73,16 +73,14 @@ func (d *dirt) member(name mesh.ClusterName) {
 		for _, h := range held {
 			d.later[h.Service] = true
 			d.claimants(h, d.laterIdentities)
-			d.leaving(h)
 		}
 	}
 }
 
-// says makes stale all that a cluster's claims and its users' objects are about.
+// says makes stale all that a cluster's claims and its users' objects are about. A
+// policy has a say where its namespace serves the target, so that its rivals are
+// stale by that claim.
 func (d *dirt) says(name mesh.ClusterName) {
-	for _, client := range d.s.by.clientCluster.get(name) {
-		d.claimed(client.Identity, d.laterIdentities)
-	}
 	for _, inst := range d.s.by.instanceCluster.get(name) {
 		d.claimed(inst.Service.Identity, d.laterIdentities)
 	}
@@ -93,7 +91,6 @@ func (d *dirt) says(name mesh.ClusterName) {
 	}
 	for _, p := range d.s.by.trafficCluster.get(name) {
 		d.laterIdentities[targetOf(p, d.s.settings)] = true
-		d.rivals(p, d.laterIdentities)
 	}
 	for _, p := range d.s.by.routingCluster.get(name) {
 		d.laterIdentities[strings.ToLower(p.Spec.Target.Identity)] = true
