@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/portolan-mesh/portolan/hack/internal/forecast"
-	"github.com/portolan-mesh/portolan/hack/internal/operator"
+	"github.com/portolan-mesh/portolan/pkg/testkit/operator"
 	"github.com/portolan-mesh/portolan/pkg/config"
 	"github.com/portolan-mesh/portolan/pkg/mesh"
 	"github.com/portolan-mesh/portolan/pkg/testkit"

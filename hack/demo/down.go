@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/portolan-mesh/portolan/hack/internal/operator"
+	"github.com/portolan-mesh/portolan/pkg/testkit/operator"
 	"github.com/portolan-mesh/portolan/pkg/testkit"
 )
 

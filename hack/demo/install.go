@@ -17,7 +17,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/yaml"
 
-	"github.com/portolan-mesh/portolan/hack/internal/operator"
+	"github.com/portolan-mesh/portolan/pkg/testkit/operator"
 	"github.com/portolan-mesh/portolan/pkg/testkit"
 )
 

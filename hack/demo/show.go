@@ -16,7 +16,7 @@ import (
 
 	"github.com/portolan-mesh/portolan/api/v1alpha1"
 	"github.com/portolan-mesh/portolan/hack/internal/forecast"
-	"github.com/portolan-mesh/portolan/hack/internal/operator"
+	"github.com/portolan-mesh/portolan/pkg/testkit/operator"
 	"github.com/portolan-mesh/portolan/pkg/config"
 	"github.com/portolan-mesh/portolan/pkg/mesh"
 )
