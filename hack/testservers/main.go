@@ -1,5 +1,6 @@
 // Command testservers builds kube-apiserver, etcd and kubectl for the tests, if
-// they are not in the user's cache, and prints the folder that they are in.
+// they are not in the user's cache, and prints the folder that they are in. With
+// the argument mesh it does so for istiod, Envoy and kube-controller-manager.
 package main
 
 import (
@@ -21,7 +22,11 @@ func main() {
 func run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	dir, err := testbin.Dir(ctx, os.Stderr)
+	provide := testbin.Dir
+	if len(os.Args) > 1 && os.Args[1] == "mesh" {
+		provide = testbin.Mesh
+	}
+	dir, err := provide(ctx, os.Stderr)
 	if err != nil {
 		return err
 	}

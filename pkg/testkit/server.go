@@ -9,14 +9,18 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/portolan-mesh/portolan/pkg/testkit/process"
 	"github.com/portolan-mesh/portolan/pkg/testkit/testbin"
 )
+
+// IstioAudience is that of the tokens by which proxies prove themselves to
+// istiod, which the server reviews.
+const IstioAudience = "istio-ca"
 
 // Options say what server StartServer starts.
 type Options struct {
@@ -50,8 +54,8 @@ type Server struct {
 	etcdPort int
 	peerPort int
 	port     int
-	etcd     *process
-	api      *process
+	etcd     *process.Process
+	api      *process.Process
 	// baseline are the keys in etcd that Wipe keeps.
 	baseline map[string]bool
 }
@@ -94,7 +98,7 @@ func (s *Server) startAnywhere(ctx context.Context) error {
 		if s.etcdPort, s.peerPort, s.port, err = freePorts(); err != nil {
 			return err
 		}
-		if err = s.run(ctx); err == nil || !errors.Is(err, errPortTaken) {
+		if err = s.run(ctx); err == nil || !errors.Is(err, process.ErrPortTaken) {
 			break
 		}
 	}
@@ -112,7 +116,7 @@ func (s *Server) run(ctx context.Context) error {
 	if s.etcd, err = s.start("etcd", s.etcdArgs()); err != nil {
 		return err
 	}
-	if err = s.etcd.await(ctx, s.store().healthy); err != nil {
+	if err = s.etcd.Await(ctx, s.store().healthy); err != nil {
 		s.Stop()
 		return err
 	}
@@ -137,13 +141,13 @@ func (s *Server) startAPI(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.api.await(ctx, func(ctx context.Context) error {
+	return s.api.Await(ctx, func(ctx context.Context) error {
 		return client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
 	})
 }
 
-func (s *Server) start(program string, args []string) (*process, error) {
-	return start(command{path: filepath.Join(s.programs, program), args: args, dir: s.Dir, detach: s.options.Detach})
+func (s *Server) start(program string, args []string) (*process.Process, error) {
+	return process.Start(process.Command{Path: filepath.Join(s.programs, program), Args: args, Dir: s.Dir, Detach: s.options.Detach})
 }
 
 // Stop ends the server and waits until both of its processes are gone. It may be
@@ -153,30 +157,30 @@ func (s *Server) Stop() {
 		return
 	}
 	// The API server would wait for its watches; nothing in it is worth that.
-	s.api.kill()
-	s.etcd.stop()
+	s.api.Kill()
+	s.etcd.Stop()
 }
 
 // Kill ends the API server at once and keeps its data: connections are refused
 // until Restart.
-func (s *Server) Kill() { s.api.kill() }
+func (s *Server) Kill() { s.api.Kill() }
 
 // Pause makes the API server a black hole until Resume: connections open and
 // nothing answers.
-func (s *Server) Pause() error { return s.api.pause() }
+func (s *Server) Pause() error { return s.api.Pause() }
 
 // Resume ends Pause.
-func (s *Server) Resume() error { return s.api.cmd.Process.Signal(syscall.SIGCONT) }
+func (s *Server) Resume() error { return s.api.Resume() }
 
 // Restart brings back what Kill, Pause or a crash ended, at the same address
 // with the same data. It does nothing to a server that runs.
 func (s *Server) Restart(ctx context.Context) error {
-	if s.api.running() && s.etcd.running() {
+	if s.api.Running() && s.etcd.Running() {
 		return s.Resume()
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
 	defer cancel()
-	if s.etcd.running() {
+	if s.etcd.Running() {
 		return s.startAPI(ctx)
 	}
 	s.Stop()
@@ -200,7 +204,7 @@ func (s *Server) apiArgs() ([]string, error) {
 		"--bind-address=127.0.0.1", "--external-hostname=localhost", fmt.Sprintf("--secure-port=%d", s.port),
 		"--tls-cert-file=" + s.secrets.cert, "--tls-private-key-file=" + s.secrets.key,
 		"--token-auth-file=" + s.secrets.tokens, "--authorization-mode=RBAC",
-		"--service-account-issuer=" + issuer, "--api-audiences=" + issuer,
+		"--service-account-issuer=" + issuer, "--api-audiences=" + issuer + "," + IstioAudience,
 		"--service-account-signing-key-file=" + s.secrets.accounts, "--service-account-key-file=" + s.secrets.accounts,
 		"--service-cluster-ip-range=" + s.options.ServiceCIDR,
 		// Nothing makes the default ServiceAccounts that the plug-in would ask for.

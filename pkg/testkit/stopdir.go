@@ -23,6 +23,9 @@ func StopDir(dir string) error {
 	return errors.Join(stopPID(dir, "kube-apiserver"), stopPID(dir, "etcd"))
 }
 
+// grace is how long a process may take to end before it is killed.
+const grace = 10 * time.Second
+
 // stopPID ends the process whose id the folder holds, if that is still the
 // program that was started there: ids are used again.
 func stopPID(dir, program string) error {

@@ -30,7 +30,7 @@ func Dir(ctx context.Context, w io.Writer) (string, error) {
 	if dir := os.Getenv(AssetsVariable); dir != "" {
 		return dir, complete(dir, "kube-apiserver", "etcd")
 	}
-	root, err := files.Root()
+	root, cache, err := places()
 	if err != nil {
 		return "", err
 	}
@@ -39,23 +39,51 @@ func Dir(ctx context.Context, w io.Writer) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return "", err
-	}
 	dir := filepath.Join(cache, "portolan", "testbin", versions.kubernetes+"-"+versions.etcd)
+	what := fmt.Sprintf("kube-apiserver and kubectl %s and etcd %s, once, about 5 minutes", versions.kubernetes, versions.etcd)
+	return dir, provide(w, dir, what, func(work string) error {
+		return goBuild(ctx, w, module, work, kubernetesFlags(versions), "./etcd", "k8s.io/kubernetes/cmd/kube-apiserver", "k8s.io/kubernetes/cmd/kubectl")
+	})
+}
+
+// places are the top of this source tree and the user's cache.
+func places() (root, cache string, err error) {
+	if root, err = files.Root(); err != nil {
+		return "", "", err
+	}
+	cache, err = os.UserCacheDir()
+	return root, cache, err
+}
+
+// provide fills dir, unless it is there. It appears as a whole or not at all,
+// and processes that call at once fill it once.
+func provide(w io.Writer, dir, what string, fill func(work string) error) error {
 	if exists(dir) {
-		return dir, nil
+		return nil
 	}
 	unlock, err := lock(dir + ".lock")
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer unlock()
 	if exists(dir) {
-		return dir, nil
+		return nil
 	}
-	return dir, build(ctx, w, module, dir, versions)
+	work := dir + ".building"
+	if err := os.RemoveAll(work); err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(work) }()
+	_, _ = fmt.Fprintf(w, "Building %s...\n", what)
+	start := time.Now()
+	if err := fill(work); err != nil {
+		return fmt.Errorf("build the test servers: %w", err)
+	}
+	if err := os.Rename(work, dir); err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(w, "Built in %s: %s\n", time.Since(start).Round(time.Second), dir)
+	return nil
 }
 
 // versions are those that hack/testbin pins, such as v1.37.2.
@@ -80,36 +108,27 @@ func read(mod string) (versions, error) {
 	return versions{kubernetes: string(k8s[1]), etcd: string(etcd[1])}, nil
 }
 
-// build fills dir, which appears as a whole or not at all.
-func build(ctx context.Context, w io.Writer, module, dir string, v versions) error {
-	work := dir + ".building"
-	if err := os.RemoveAll(work); err != nil {
-		return err
-	}
-	defer func() { _ = os.RemoveAll(work) }()
-	_, _ = fmt.Fprintf(w, "Building kube-apiserver and kubectl %s and etcd %s, once, about 5 minutes...\n", v.kubernetes, v.etcd)
-	start := time.Now()
-	if err := compile(ctx, w, module, work, v); err != nil {
-		return fmt.Errorf("build the test servers: %w", err)
-	}
-	if err := os.Rename(work, dir); err != nil {
-		return err
-	}
-	_, _ = fmt.Fprintf(w, "Built in %s: %s\n", time.Since(start).Round(time.Second), dir)
-	return nil
-}
-
-// compile runs go build into work and says every now and then that it still runs.
-func compile(ctx context.Context, w io.Writer, module, work string, v versions) error {
+// kubernetesFlags make Kubernetes' programs know their version.
+func kubernetesFlags(v versions) []string {
 	minor := minorVersion.FindStringSubmatch(v.kubernetes)
 	const version = "k8s.io/component-base/version"
-	ldflags := fmt.Sprintf("-s -w -X %[1]s.gitVersion=%[2]s -X %[1]s.gitMajor=%[3]s -X %[1]s.gitMinor=%[4]s",
-		version, v.kubernetes, minor[1], minor[2])
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", ldflags, "-o", work+string(filepath.Separator),
-		"./etcd", "k8s.io/kubernetes/cmd/kube-apiserver", "k8s.io/kubernetes/cmd/kubectl")
-	cmd.Dir, cmd.Stdout, cmd.Stderr = module, w, w
+	return []string{"-ldflags", fmt.Sprintf("-s -w -X %[1]s.gitVersion=%[2]s -X %[1]s.gitMajor=%[3]s -X %[1]s.gitMinor=%[4]s",
+		version, v.kubernetes, minor[1], minor[2])}
+}
+
+// goBuild builds programs of a module into work.
+func goBuild(ctx context.Context, w io.Writer, module, work string, flags []string, packages ...string) error {
+	args := append([]string{"build", "-trimpath", "-o", work + string(filepath.Separator)}, flags...)
+	cmd := exec.CommandContext(ctx, "go", append(args, packages...)...)
+	cmd.Dir = module
 	// A workspace or flags of the caller's own module would not fit this one.
 	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-buildvcs=false", "CGO_ENABLED=0")
+	return patiently(w, cmd)
+}
+
+// patiently runs a command and says every now and then that it still runs.
+func patiently(w io.Writer, cmd *exec.Cmd) error {
+	cmd.Stdout, cmd.Stderr = w, w
 	start := time.Now()
 	if err := cmd.Start(); err != nil {
 		return err
