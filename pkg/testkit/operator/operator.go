@@ -129,6 +129,15 @@ func (p *Process) Stop() {
 	}
 }
 
+// Kill ends the operator at once, as a crash would, and waits until it is gone.
+func (p *Process) Kill() {
+	if p == nil || !p.Running() {
+		return
+	}
+	_ = p.cmd.Process.Kill()
+	<-p.done
+}
+
 // RunsIn is whether an operator that was started in dir, by whatever process, runs.
 func RunsIn(dir string) bool {
 	pid, err := pidIn(dir)

@@ -178,6 +178,12 @@ func (p *Process) stands() error {
 // Resume ends Pause.
 func (p *Process) Resume() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
 
+// PauseAll stops the process and those that it started, and does not wait.
+func (p *Process) PauseAll() error { return syscall.Kill(-p.PID(), syscall.SIGSTOP) }
+
+// ResumeAll ends PauseAll.
+func (p *Process) ResumeAll() error { return syscall.Kill(-p.PID(), syscall.SIGCONT) }
+
 // Await calls ready until it succeeds, the process ends or the context does.
 // The error then holds the end of the process's log.
 func (p *Process) Await(ctx context.Context, ready func(context.Context) error) error {

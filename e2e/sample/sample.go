@@ -1,0 +1,32 @@
+// Package sample is what the mesh tests and their sample service say to each other.
+package sample
+
+import (
+	"net/http"
+	"time"
+)
+
+// Fault is what goes wrong in an instance; the zero value is nothing.
+type Fault struct {
+	// Status is the HTTP status of every answer, 0 for 200.
+	Status int `json:"status,omitempty"`
+	// Reset closes connections without an answer.
+	Reset bool `json:"reset,omitempty"`
+	// Hang answers never.
+	Hang bool `json:"hang,omitempty"`
+	// Delay of every answer.
+	Delay time.Duration `json:"delay,omitempty"`
+}
+
+// Answer is what the service says over HTTP.
+type Answer struct {
+	Cluster string `json:"cluster"`
+	Pod     string `json:"pod"`
+	// Hits is how often this instance was called since its last fault was set.
+	Hits int64  `json:"hits"`
+	Host string `json:"host"`
+	// Header of the request as it came in.
+	Header http.Header `json:"header"`
+	// Body is how many bytes the request had.
+	Body int64 `json:"body"`
+}
