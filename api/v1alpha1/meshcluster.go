@@ -80,6 +80,16 @@ type MeshClusterSpec struct {
 	// same host. Unset means Active.
 	// +optional
 	Traffic TrafficState `json:"traffic,omitempty"`
+	// reach says how the clients in this cluster reach other clusters: Gateway
+	// by the addresses of their gateways, Egress by a router in this cluster
+	// for each of them, which is one address whatever the gateway has. Unset
+	// means Gateway.
+	// +optional
+	Reach ReachForm `json:"reach,omitempty"`
+	// egress shapes the routers of reach Egress; it says nothing otherwise.
+	// Unset means the default of each of its fields.
+	// +optional
+	Egress *Egress `json:"egress,omitempty"`
 	// removal says what happens when the cluster's kubeconfig goes: Clean
 	// withdraws it from the others and deletes what Portolan wrote in it;
 	// Force does not wait for a cluster that cannot be reached. Unset means Clean.
@@ -100,6 +110,27 @@ type GatewayAddress struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	Port *int32 `json:"port,omitempty"`
+}
+
+// ReachForm is how the clients of a cluster reach others.
+//
+// +kubebuilder:validation:Enum=Gateway;Egress
+type ReachForm string
+
+// The ways in which the clients of a cluster reach others.
+const (
+	ReachGateway ReachForm = "Gateway"
+	ReachEgress  ReachForm = "Egress"
+)
+
+// Egress shapes the routers through which clients reach other clusters.
+type Egress struct {
+	// replicas of each router. Unset means 2, and whoever scales a router
+	// otherwise, such as a HorizontalPodAutoscaler, has the say.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=32
+	Replicas *int32 `json:"replicas,omitempty"`
 }
 
 // TrafficState is whether a cluster takes requests from others.

@@ -114,6 +114,8 @@ const (
 	ReasonNoGateway = "NoGateway"
 	// ReasonManyGatewayAddresses says that a cluster is more than one endpoint.
 	ReasonManyGatewayAddresses = "ManyGatewayAddresses"
+	// ReasonEgressPending says that clients reach a cluster by its gateway while its egress is not available.
+	ReasonEgressPending = "EgressPending"
 	// ReasonHeadless says that a cluster is one endpoint a pod, since its Service is headless.
 	ReasonHeadless = "HeadlessService"
 	// ReasonLocalityUnknown says that a cluster's region is not known.

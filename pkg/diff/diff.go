@@ -45,7 +45,7 @@ func Ops(desired []mesh.Object, held []mesh.Held, writable Writable) []Op {
 		ops = append(ops, apply(o, h, exists)...)
 	}
 	for _, h := range held {
-		if h.Ours && !h.Copied && !wanted[h.Ref] && writable(h.Cluster) {
+		if h.Ours && !h.Copied && !h.Ending && !wanted[h.Ref] && writable(h.Cluster) {
 			ops = append(ops, deletion(h))
 		}
 	}
@@ -91,14 +91,14 @@ func step(o mesh.Object) int {
 	switch {
 	case o.Inbound:
 		return stepInbound
-	case o.Ref.Kind == mesh.KindDestinationRule:
+	case o.Ref.Kind == mesh.KindDestinationRule || o.Ref.Kind == mesh.KindService:
 		return stepRules
 	case o.Ref.Kind == mesh.KindServiceEntry:
 		return stepEntries
-	case o.Ref.Kind == mesh.KindVirtualService:
+	case o.Ref.Kind == mesh.KindVirtualService || o.Ref.Kind == mesh.KindGateway:
 		return stepRoutes
 	}
-	return stepFilters
+	return stepFilters // and a Deployment, whose pods find all that they route by
 }
 
 // deletion is the write that takes an object away: once what replaces it in its

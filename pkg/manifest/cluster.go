@@ -23,6 +23,12 @@ func cluster(name string, spec *v1alpha1.MeshClusterSpec) mesh.Cluster {
 	if spec.Weight != nil {
 		row.Weight = *spec.Weight
 	}
+	if spec.Reach == v1alpha1.ReachEgress {
+		row.Reach = mesh.Reach{Egress: true, Permitted: true}
+	}
+	if spec.Egress != nil && spec.Egress.Replicas != nil {
+		row.Reach.Replicas = *spec.Egress.Replicas
+	}
 	for _, g := range spec.Gateways {
 		address := mesh.GatewayAddress{Address: g.Address, Port: defaultGatewayPort}
 		if g.Port != nil {

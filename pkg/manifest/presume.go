@@ -17,6 +17,14 @@ func presume(row mesh.Row, obj runtime.Object, raw []byte) mesh.Row {
 	case mesh.Workload:
 		r.Available = r.Available || (!r.ClientOnly && presumedAvailable(raw))
 		return r
+	case mesh.Held:
+		if r.Kind == mesh.KindDeployment {
+			r.Router.Available = r.Router.Available || presumedAvailable(raw)
+		}
+		if svc, ok := obj.(*corev1.Service); ok && svc.Spec.ClusterIP == "" {
+			r.Router.Address = presumedIP(r.Ref)
+		}
+		return r
 	case mesh.Service:
 		if svc, ok := obj.(*corev1.Service); ok && svc.Spec.ClusterIP == "" && svc.Spec.Type != corev1.ServiceTypeExternalName {
 			r.ClusterIP = presumedIP(r.Ref)

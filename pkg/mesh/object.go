@@ -28,7 +28,7 @@ const (
 	FieldManager = "portolan"
 )
 
-// Object is one Istio object that a plan wants in a cluster.
+// Object is one object that a plan wants in a cluster.
 type Object struct {
 	Ref         Ref
 	Labels      map[string]string
@@ -52,10 +52,15 @@ func (o Object) APIVersion() string { return APIVersion(o.Ref.Kind) }
 // Digest is equal for two objects if nothing would be written to make one the other.
 func (o Object) Digest() string { return Digest(o.Spec, o.Labels, o.Annotations) }
 
-// APIVersion is the version in which Portolan writes and reads an Istio kind.
+// APIVersion is the version in which Portolan writes and reads a kind.
 func APIVersion(k Kind) string {
-	if k == KindEnvoyFilter {
+	switch k {
+	case KindEnvoyFilter:
 		return "networking.istio.io/v1alpha3"
+	case KindDeployment:
+		return "apps/v1"
+	case KindService:
+		return "v1"
 	}
 	return "networking.istio.io/v1"
 }
@@ -68,7 +73,7 @@ func Digest(spec json.RawMessage, labels, annotations map[string]string) string 
 	for _, k := range []string{LabelManagedBy, LabelOwner} {
 		h.Write([]byte("\x00" + k + "=" + labels[k]))
 	}
-	for _, k := range []string{AnnotationService, AnnotationReason, AnnotationSources, AnnotationClusters} {
+	for _, k := range []string{AnnotationService, AnnotationReason, AnnotationSources, AnnotationClusters, AnnotationEgress} {
 		h.Write([]byte("\x00" + k + "=" + annotations[k]))
 	}
 	return hex.EncodeToString(h.Sum(nil))

@@ -181,6 +181,11 @@ type Cluster struct {
 	Drained bool
 	// Missing are kinds that the cluster does not serve, sorted.
 	Missing []Kind
+	// Reach is how its clients reach other clusters.
+	Reach Reach
+	// Egresses are its routers to other clusters, by namespace and name. A
+	// snapshot works them out of what the cluster holds.
+	Egresses []Egress
 }
 
 // Key implements Row.
@@ -224,7 +229,7 @@ func (s ClusterState) Leaving() bool {
 // Gone is whether the cluster shall hold nothing of ours any more.
 func (s ClusterState) Gone() bool { return s == ClusterCleaning || s == ClusterRemoved }
 
-// Held is what is kept of an Istio object of a member: enough to see whether it
+// Held is what is kept of an object of a member of a kind that Portolan writes: enough to see whether it
 // is what we would write, and whose it is.
 type Held struct {
 	Ref
@@ -251,6 +256,12 @@ type Held struct {
 	Sources []ClusterName
 	// Editor is the field manager that last wrote to an object of ours besides us, if any.
 	Editor string
+	// Egress are the clusters to which a client's ServiceEntry needs an egress, or leads by one, sorted.
+	Egress []ClusterName
+	// Ending is whether the object is being deleted and waits for what belongs to it.
+	Ending bool
+	// Router is set for a Deployment or Service alone.
+	Router Router
 	// Version is the object's resourceVersion: of two rows of one object the higher one is newer.
 	Version uint64
 }

@@ -13,14 +13,17 @@ import (
 	"github.com/portolan-mesh/portolan/pkg/mesh"
 )
 
-// Held returns the row of an Istio object. Hosts are in lower case, and a
-// Gateway's without their namespace. What an object that is not ours says of
-// plans is not believed, and not kept.
+// Held returns the row of an object of a kind that Portolan writes. Hosts are in
+// lower case, and a Gateway's without their namespace. What an object that is not
+// ours says of plans is not believed, and not kept.
 func Held(c mesh.ClusterName, u *unstructured.Unstructured) mesh.Held {
 	kind := mesh.Kind(u.GetKind())
 	spec := at(u.Object, "spec")
 	labels, annotations := textMap(at(u.Object, "metadata", "labels")), textMap(at(u.Object, "metadata", "annotations"))
 	managers := list(at(u.Object, "metadata", "managedFields")) // manifests have none
+	if builtIn(kind) {
+		spec = ownSpec(spec, managers)
+	}
 	labelled := labels[mesh.LabelManagedBy] == mesh.FieldManager
 	row := mesh.Held{
 		Ref:      ref(c, kind, u),
@@ -37,10 +40,16 @@ func Held(c mesh.ClusterName, u *unstructured.Unstructured) mesh.Held {
 	row.Owner = keep(labels[mesh.LabelOwner])
 	row.Service, _ = mesh.ParseKey(keep(annotations[mesh.AnnotationService]))
 	row.Sources = sources(annotations[mesh.AnnotationClusters])
+	row.Ending = u.GetDeletionTimestamp() != nil
+	if builtIn(kind) {
+		row.Router.Scaled = scaled(managers)
+		return row // what others add to it is theirs, and stays
+	}
 	row.Editor = editor(at(u.Object, "metadata", "managedFields"))
 	switch kind {
 	case mesh.KindServiceEntry:
 		row.Endpoints = endpoints(spec)
+		row.Egress = egress(annotations[mesh.AnnotationEgress], spec)
 	case mesh.KindDestinationRule:
 		row.Subsets = ruleSubsets(spec)
 	case mesh.KindVirtualService:
@@ -110,6 +119,18 @@ func endpoints(spec any) []mesh.ClusterName {
 	for _, endpoint := range list(at(spec, "endpoints")) {
 		if name := text(at(endpoint, "labels", mesh.LabelCluster)); name != "" {
 			out = append(out, mesh.ClusterName(keep(name)))
+		}
+	}
+	return sorted(out)
+}
+
+// egress are the clusters to which an entry needs an egress by its annotation,
+// or leads by one.
+func egress(annotation string, spec any) []mesh.ClusterName {
+	out := sources(annotation)
+	for _, endpoint := range list(at(spec, "endpoints")) {
+		if text(at(endpoint, "labels", mesh.LabelThrough)) == mesh.ThroughEgress {
+			out = append(out, mesh.ClusterName(keep(text(at(endpoint, "labels", mesh.LabelCluster)))))
 		}
 	}
 	return sorted(out)

@@ -28,6 +28,9 @@ const (
 func Object(c mesh.ClusterName, obj runtime.Object, s mesh.Settings) (mesh.Row, bool) {
 	switch o := obj.(type) {
 	case *appsv1.Deployment:
+		if row, ok := router(c, mesh.KindDeployment, o); ok {
+			return row, true
+		}
 		return Deployment(c, o, s), true
 	case *appsv1.StatefulSet:
 		return StatefulSet(c, o, s), true
@@ -38,6 +41,9 @@ func Object(c mesh.ClusterName, obj runtime.Object, s mesh.Settings) (mesh.Row, 
 	case *batchv1.CronJob:
 		return CronJob(c, o, s), true
 	case *corev1.Service:
+		if row, ok := router(c, mesh.KindService, o); ok {
+			return row, true
+		}
 		return Service(c, o, s), true
 	case *corev1.Namespace:
 		return Namespace(c, o, s), true

@@ -156,7 +156,7 @@ func (p *planner) entry(r reach, host string) mesh.Object {
 	reason := fmt.Sprintf("Clients of %s: %s", p.v.Key, p.nameClients(r.clients))
 	o := p.object(mesh.Ref{Cluster: r.client.Name, Kind: mesh.KindServiceEntry, Namespace: p.settings.SyncNamespace, Name: mesh.ObjectName(host, "")},
 		spec, reason, mergeRefs(r.callers, p.traffic.refs()))
-	return p.withContributors(o)
+	return p.withEgress(p.withContributors(o), r.client)
 }
 
 // nameClients lists identities with the reason that their Dependency gives, at
@@ -197,7 +197,8 @@ func mergeRefs(a, b []mesh.Ref) []mesh.Ref {
 }
 
 // endpoints is how a client reaches one backend: by its own addresses within
-// the cluster, through its gateway from any other.
+// the cluster, through its gateway from any other, or through an egress that
+// leads to that.
 func (p *planner) endpoints(r reach, b backend) []*networking.WorkloadEntry {
 	labels := p.endpointLabels(r, b.cluster)
 	var out []*networking.WorkloadEntry
@@ -206,6 +207,9 @@ func (p *planner) endpoints(r reach, b backend) []*networking.WorkloadEntry {
 			out = append(out, &networking.WorkloadEntry{Address: a, Ports: p.localPorts(b), Locality: b.cluster.Locality.String(), Labels: labels})
 		}
 		return out
+	}
+	if e, ok := p.through(r.client, b.cluster); ok {
+		return append(out, p.egressEndpoint(e, b.cluster, labels))
 	}
 	for _, g := range b.cluster.Gateways {
 		ports := map[string]uint32{}

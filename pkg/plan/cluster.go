@@ -11,7 +11,8 @@ import (
 
 // Cluster plans what a member holds once, whatever it serves: a Gateway in each
 // namespace of its east-west gateways, for every host of the mesh. A host is
-// routable through it only where a service's plan has published it.
+// routable through it only where a service's plan has published it. And where
+// its clients reach others by an egress, a router to each of them.
 func Cluster(v snapshot.Cluster) Result {
 	c := v.Cluster
 	var r Result
@@ -21,9 +22,19 @@ func Cluster(v snapshot.Cluster) Result {
 		}
 		return r
 	}
-	if c.State.Gone() || !hasGateway(c) {
+	if c.State.Gone() {
 		return r
 	}
+	if hasGateway(c) {
+		openGateway(v, &r)
+	}
+	egress(v, &r)
+	return r
+}
+
+// openGateway opens the gateways of a member for every host of the mesh.
+func openGateway(v snapshot.Cluster, r *Result) {
+	c := v.Cluster
 	for _, ns := range gatewayNamespaces(c) {
 		ref := mesh.Ref{Cluster: c.Name, Kind: mesh.KindGateway, Namespace: ns, Name: mesh.ClusterGateway}
 		if slices.ContainsFunc(v.Foreign, func(h mesh.Held) bool { return h.Ref == ref }) {
@@ -41,5 +52,4 @@ func Cluster(v snapshot.Cluster) Result {
 			Inbound:     true,
 		})
 	}
-	return r
 }

@@ -45,6 +45,9 @@ func TestPlan(t *testing.T) {
 func checkValid(t *testing.T, istio *schema.Schemas, objects []mesh.Object) {
 	t.Helper()
 	for _, o := range objects {
+		if o.Ref.Kind == mesh.KindDeployment || o.Ref.Kind == mesh.KindService {
+			continue // TestEgressDigest of controllers asks a real API server
+		}
 		u, err := plantest.Manifest(o)
 		if err != nil {
 			t.Fatal(err)

@@ -42,6 +42,7 @@ func newDirt(s *Snapshot) *dirt {
 func (d *dirt) workloads(changed []mesh.Workload) {
 	for _, w := range changed {
 		d.namespaces[w.In()] = true
+		d.taken(w.Ref)
 		if istiod(w) {
 			d.clusters[w.Cluster] = true
 		}
@@ -56,6 +57,7 @@ func (d *dirt) spaces(changed []mesh.NamespaceLabels) {
 
 func (d *dirt) kubeServices(changed []mesh.Service) {
 	for _, svc := range changed {
+		d.taken(svc.Ref)
 		for _, inst := range d.s.by.instanceNamespace.get(svc.In()) {
 			d.services[inst.Service] = true
 		}
@@ -168,6 +170,7 @@ func (d *dirt) cluster(changed []mesh.Cluster) {
 }
 
 func (d *dirt) held(changed []mesh.Held) {
+	d.egress(changed)
 	for _, h := range changed {
 		d.leaving(h)
 		switch {
@@ -207,6 +210,7 @@ func (d *dirt) foreign(h mesh.Held) {
 	if h.Kind == mesh.KindGateway {
 		d.clusters[h.Cluster] = true
 	}
+	d.taken(h.Ref)
 	for _, p := range d.s.by.routingFilter.get(mesh.StemOf(h.Name)) {
 		d.identities[strings.ToLower(p.Spec.Target.Identity)] = true
 	}

@@ -51,6 +51,7 @@ func (d *dirt) deriveMember(name mesh.ClusterName) {
 		return
 	}
 	d.clusters[name] = true
+	d.led(name)
 	d.member(name)
 	if unseen := was && !before.State.Known(); unseen != (ok && !c.State.Known()) {
 		d.says(name)

@@ -168,7 +168,8 @@ func (r *resolved) addClient(ns mesh.Namespace, inst mesh.Instance) {
 	r.clients[c.Key()] = c
 }
 
-// effective is a cluster with what its nodes and gateway Services say where its MeshCluster says nothing.
+// effective is a cluster with what its nodes and gateway Services say where its
+// MeshCluster says nothing, and with its routers.
 func (s *Snapshot) effective(c mesh.Cluster) mesh.Cluster {
 	switch nodes := s.by.nodeCluster.get(c.Name); {
 	case c.Locality.Region == "":
@@ -184,6 +185,7 @@ func (s *Snapshot) effective(c mesh.Cluster) mesh.Cluster {
 		}
 	}
 	c.GatewayNamespaces = compact(c.GatewayNamespaces)
+	c.Egresses = s.egresses(c.Name)
 	return c
 }
 

@@ -74,6 +74,8 @@ type indexes struct {
 	heldSource         *index[mesh.ClusterName, mesh.Held]
 	heldEndpoint       *index[mesh.ClusterName, mesh.Held]
 	heldCluster        *index[mesh.ClusterName, mesh.Held]
+	heldRouter         *index[mesh.ClusterName, mesh.Held]
+	heldEgress         *index[mesh.ClusterName, mesh.Held]
 	reportObject       *index[mesh.Ref, mesh.Report]
 	reportCluster      *index[mesh.ClusterName, mesh.Report]
 	reportIdentity     *index[string, mesh.Report]
@@ -94,7 +96,7 @@ func New(settings mesh.Settings) *Snapshot {
 		traffic:      newTable[mesh.TrafficPolicy](by.trafficTarget, by.trafficHost, by.trafficCluster),
 		routing:      newTable[mesh.RoutingPolicy](by.routingTarget, by.routingCluster, by.routingFilter),
 		clusters:     newTable[mesh.Cluster](),
-		held:         newTable[mesh.Held](by.heldIdentity, by.heldHost, by.heldAlias, by.heldSource, by.heldEndpoint, by.heldCluster),
+		held:         newTable[mesh.Held](by.heldIdentity, by.heldHost, by.heldAlias, by.heldSource, by.heldEndpoint, by.heldCluster, by.heldRouter, by.heldEgress),
 		instances:    newTable[mesh.Instance](by.instanceIdentity, by.instanceNamespace, by.instanceCluster),
 		clients:      newTable[mesh.Client](by.clientIdentity, by.clientNamespace, by.clientCluster),
 		members:      newTable[mesh.Cluster](by.clusterUnconnected),
@@ -142,6 +144,8 @@ func newIndexes(settings mesh.Settings) indexes {
 		heldSource:         newIndex(func(h mesh.Held) []mesh.ClusterName { return h.Sources }),
 		heldEndpoint:       newIndex(func(h mesh.Held) []mesh.ClusterName { return h.Endpoints }),
 		heldCluster:        newIndex(func(h mesh.Held) []mesh.ClusterName { return when(h.Ours, h.Cluster) }),
+		heldRouter:         newIndex(router),
+		heldEgress:         newIndex(func(h mesh.Held) []mesh.ClusterName { return h.Egress }),
 		reportObject:       newIndex(reportObjects),
 		reportCluster:      newIndex(reportClusters),
 		reportIdentity:     newIndex(func(r mesh.Report) []string { return one(r.Service.Identity) }),

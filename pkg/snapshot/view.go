@@ -329,8 +329,11 @@ type Cluster struct {
 	Settings mesh.Settings
 	// Held are the objects of ours that are the cluster's own.
 	Held []mesh.Held
-	// Foreign are Gateways that are not ours and have the name of the cluster's own.
+	// Foreign are objects that are not ours and have the name of one of the cluster's own.
 	Foreign []mesh.Held
+	// Remotes are the clusters to which its clients need an egress, by name. Of one
+	// that is no member there is the name alone.
+	Remotes []mesh.Cluster
 }
 
 // Cluster returns the view of a member, and whether there is one of that name.
@@ -339,16 +342,23 @@ func (s *Snapshot) Cluster(name mesh.ClusterName) (Cluster, bool) {
 	defer s.mu.RUnlock()
 	c, ok := s.members.get(mesh.Cluster{Name: name}.Key())
 	v := Cluster{Cluster: c, Settings: s.settings}
+	needs := map[mesh.ClusterName]bool{}
 	for _, h := range s.by.heldCluster.get(name) {
 		if h.Owner == mesh.ClusterOwner(name) {
 			v.Held = append(v.Held, h)
 		}
+		for _, to := range h.Egress {
+			needs[to] = true
+		}
 	}
+	delete(needs, name)
+	v.Remotes = s.remotes(needs)
 	for _, h := range s.by.heldHost.get(mesh.ClusterGateway) {
 		if h.Cluster == name && h.Kind == mesh.KindGateway {
 			v.Foreign = append(v.Foreign, h)
 		}
 	}
+	v.Foreign = append(v.Foreign, s.foreignEgress(name, v.Remotes)...)
 	return v, ok
 }
 

@@ -1,6 +1,10 @@
 package snapshot
 
-import "github.com/portolan-mesh/portolan/pkg/mesh"
+import (
+	"slices"
+
+	"github.com/portolan-mesh/portolan/pkg/mesh"
+)
 
 // Put stores rows and returns what they make stale.
 func (s *Snapshot) Put(rows ...mesh.Row) Dirty {
@@ -42,6 +46,13 @@ func (s *Snapshot) Replace(cluster mesh.ClusterName, kind mesh.Kind, rows []mesh
 	return d.settle()
 }
 
+// Held is what is held under a reference, and whether anything is.
+func (s *Snapshot) Held(ref mesh.Ref) (mesh.Held, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.held.get(ref)
+}
+
 // Forget removes every row that came from a cluster, its MeshCluster's too.
 func (s *Snapshot) Forget(cluster mesh.ClusterName) Dirty {
 	s.mu.Lock()
@@ -69,7 +80,7 @@ func (s *Snapshot) refs(kind mesh.Kind, pass func(mesh.Ref) bool) []mesh.Ref {
 	case mesh.KindNamespace:
 		return s.namespaces.refs(pass)
 	case mesh.KindService:
-		return s.services.refs(pass)
+		return slices.Concat(s.services.refs(pass), s.held.refs(of(mesh.KindService, pass)))
 	case mesh.KindNode:
 		return s.nodes.refs(pass)
 	case mesh.KindWorkloadIdentity:
@@ -85,17 +96,24 @@ func (s *Snapshot) refs(kind mesh.Kind, pass func(mesh.Ref) bool) []mesh.Ref {
 	case mesh.KindGateway, mesh.KindServiceEntry, mesh.KindDestinationRule, mesh.KindVirtualService, mesh.KindEnvoyFilter:
 		return s.held.refs(pass)
 	default:
-		return s.workloads.refs(pass)
+		return slices.Concat(s.workloads.refs(pass), s.held.refs(of(mesh.KindDeployment, pass)))
 	}
+}
+
+// of passes what is of a kind and passes.
+func of(kind mesh.Kind, pass func(mesh.Ref) bool) func(mesh.Ref) bool {
+	return func(r mesh.Ref) bool { return r.Kind == kind && pass(r) }
 }
 
 func (d *dirt) put(row mesh.Row) {
 	switch r := row.(type) {
 	case mesh.Workload:
+		d.held(d.s.held.delete(r.Ref)) // it may have been an egress of ours
 		d.workloads(d.s.workloads.put(r))
 	case mesh.NamespaceLabels:
 		d.spaces(d.s.namespaces.put(r))
 	case mesh.Service:
+		d.held(d.s.held.delete(r.Ref))
 		d.kubeServices(d.s.services.put(r))
 	case mesh.Node:
 		d.nodes(d.s.nodes.put(r))
@@ -114,6 +132,8 @@ func (d *dirt) put(row mesh.Row) {
 			return // an event from before what is known already
 		}
 		d.held(d.s.held.put(r))
+		d.workloads(d.s.workloads.delete(r.Ref)) // it may have been somebody else's
+		d.kubeServices(d.s.services.delete(r.Ref))
 	case mesh.Report:
 		if len(r.Findings)+len(r.Objects)+len(r.Outcomes) == 0 {
 			d.reports(d.s.reports.delete(r.Key()))
@@ -129,6 +149,7 @@ func (d *dirt) delete(ref mesh.Ref) {
 	case mesh.KindNamespace:
 		d.spaces(d.s.namespaces.delete(ref))
 	case mesh.KindService:
+		d.held(d.s.held.delete(ref))
 		d.kubeServices(d.s.services.delete(ref))
 	case mesh.KindNode:
 		d.nodes(d.s.nodes.delete(ref))
@@ -145,6 +166,7 @@ func (d *dirt) delete(ref mesh.Ref) {
 	case mesh.KindGateway, mesh.KindServiceEntry, mesh.KindDestinationRule, mesh.KindVirtualService, mesh.KindEnvoyFilter:
 		d.held(d.s.held.delete(ref))
 	default:
+		d.held(d.s.held.delete(ref))
 		d.workloads(d.s.workloads.delete(ref))
 	}
 }
