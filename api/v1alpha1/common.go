@@ -48,6 +48,23 @@ func (d *Duration) Value() time.Duration {
 	return v.Truncate(time.Millisecond)
 }
 
+// MergeWindow is a time span in Go's notation, from 0s to 10s.
+//
+// +kubebuilder:validation:MinLength=2
+// +kubebuilder:validation:MaxLength=32
+// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(ms|s))+$') && duration(self) >= duration('0s') && duration(self) <= duration('10s')",message="updateMergeWindow must be from 0s to 10s, written like 0s, 100ms or 1s"
+type MergeWindow string
+
+// Value returns the span in whole milliseconds, and whether there is one: false
+// where w is nil or malformed.
+func (w *MergeWindow) Value() (time.Duration, bool) {
+	if w == nil {
+		return 0, false
+	}
+	v, err := time.ParseDuration(string(*w))
+	return v.Truncate(time.Millisecond), err == nil
+}
+
 // Location names one cluster, or every cluster of one region.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.cluster) != has(self.region)",message="set exactly one of cluster and region"

@@ -97,8 +97,10 @@ var keywords = []struct{ says, keyword string }{
 // constraintOf names what a cause of a refusal says was broken, as constraints does.
 func constraintOf(cause metav1.StatusCause) string {
 	path := index.ReplaceAllString(cause.Field, "[]")
-	if rest, ok := strings.CutPrefix(path, "spec.plugin.config."); ok && !strings.Contains(rest, ".") {
-		path = "spec.plugin.config.*"
+	for _, m := range []string{"spec.plugin.config", "spec.subsets[].labels"} {
+		if rest, ok := strings.CutPrefix(path, m+"."); ok && !strings.Contains(rest, ".") {
+			path = m + ".*"
+		}
 	}
 	if cause.Type == metav1.CauseTypeFieldValueDuplicate {
 		// The server names the second of the two.

@@ -130,6 +130,10 @@ const (
 	ReasonFailoverBudget = "FailoverBudget"
 	// ReasonPlaceUnknown says that a policy names a cluster or region that does not serve the target.
 	ReasonPlaceUnknown = "PlaceUnknown"
+	// ReasonSubsetUnserved says that requests for a subset go to the service itself, or that a cluster serves none of it.
+	ReasonSubsetUnserved = "SubsetUnserved"
+	// ReasonRouteUnreachable says that a route never matches.
+	ReasonRouteUnreachable = "RouteUnreachable"
 	// ReasonMixedLocations says that addresses outside the mesh and instances inside serve one host.
 	ReasonMixedLocations = "MixedLocations"
 	// ReasonHTTPOnly says that a setting has no effect on a service without an HTTP port.

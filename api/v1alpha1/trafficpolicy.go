@@ -19,6 +19,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:validation:XValidation:rule="self.spec.target.identity != '*' || self.metadata.name == 'default'",fieldPath=".spec.target.identity",message="spec.target.identity '*' is for the TrafficPolicy named default in the hub namespace"
 // +kubebuilder:validation:XValidation:rule="self.spec.target.identity != '*' || !has(self.spec.hosts)",fieldPath=".spec.hosts",message="spec.hosts cannot be set in the fleet default"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.hosts) || (has(self.spec.target.env) && self.spec.target.env != '*')",fieldPath=".spec.hosts",message="spec.hosts needs spec.target.env, since a host belongs to one env"
+// +kubebuilder:validation:XValidation:rule="self.spec.target.identity != '*' || (!has(self.spec.subsets) && !has(self.spec.routes))",fieldPath=".spec.subsets",message="spec.subsets and spec.routes cannot be set in the fleet default"
 type TrafficPolicy struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is that of every object.
@@ -35,6 +36,8 @@ type TrafficPolicy struct {
 
 // TrafficPolicySpec says how clients reach a service. In a member cluster the
 // target must be an identity that the object's own namespace serves.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.routes) || self.routes.all(r, r.to.all(t, !has(t.subset) || (has(self.subsets) && self.subsets.exists(s, s.name == t.subset))))",fieldPath=".routes",message="routes must name subsets of spec.subsets"
 type TrafficPolicySpec struct {
 	// target is the service.
 	// +required
@@ -72,6 +75,23 @@ type TrafficPolicySpec struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	Ports []PolicyPort `json:"ports,omitempty"`
+	// subsets are parts of the service, such as a canary, that routes send
+	// requests to. They and routes are taken from one policy, the most
+	// specific that has either.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=8
+	Subsets []Subset `json:"subsets,omitempty"`
+	// routes of the service's HTTP ports; the first that matches a request
+	// takes it. Requests that none matches go to the service itself.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.filter(r, !has(r.match)).size() <= (has(self[self.size()-1].match) ? 0 : 1)",message="a route without match must be the last one: no route after it could ever match"
+	Routes []Route `json:"routes,omitempty"`
 }
 
 // PolicyPort is a port that a policy admits.
@@ -174,6 +194,12 @@ type OutlierDetection struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	MaxEjectionPercent *int32 `json:"maxEjectionPercent,omitempty"`
+	// updateMergeWindow is Envoy's setting of that name: an ejection within it
+	// after another change of health takes effect when it is over. With 0s a
+	// cluster gets no request after exactly consecutiveErrors errors. It costs
+	// one EnvoyFilter in each namespace of clients. Unset means Envoy's default, 1s.
+	// +optional
+	UpdateMergeWindow *MergeWindow `json:"updateMergeWindow,omitempty"`
 }
 
 // Retries says how often and when a request is tried again. A retry always

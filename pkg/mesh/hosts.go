@@ -31,8 +31,15 @@ var (
 // maxIdentity leaves room for an env, the dots and a suffix of 8.
 const maxIdentity = 180
 
+// subsetLabel stands between the name of a subset and the host that it is a
+// subset of. No identity begins with it, so no service has the host of a subset.
+const subsetLabel = "subset"
+
 // ValidIdentity is whether s, in lower case, can be part of a host.
-func ValidIdentity(s string) bool { return len(s) <= maxIdentity && identityPattern.MatchString(s) }
+func ValidIdentity(s string) bool {
+	first, _, _ := strings.Cut(s, ".")
+	return len(s) <= maxIdentity && first != subsetLabel && identityPattern.MatchString(s)
+}
 
 // ValidEnv is whether s, in lower case, can be the first label of a host.
 func ValidEnv(s string) bool { return labelPattern.MatchString(s) }
@@ -43,11 +50,26 @@ func ValidClusterName(name string) bool {
 	return labelPattern.MatchString(name) && name != Hub.String()
 }
 
-// KeyOfHost is the inverse of ServiceKey.Host.
+// SubsetHost is the name under which clients call a subset alone:
+// name.subset.env.identity.suffix, one that no service has.
+func (k ServiceKey) SubsetHost(name, suffix string) string {
+	return name + "." + subsetLabel + "." + k.Host(suffix)
+}
+
+// OfSubset is whether a host is that of a subset of the key, whatever its name is.
+func (k ServiceKey) OfSubset(host, suffix string) bool {
+	name, _, _ := strings.Cut(host, ".")
+	return ValidEnv(name) && host == k.SubsetHost(name, suffix)
+}
+
+// KeyOfHost is the inverse of ServiceKey.Host. The host of a subset is one of its service.
 func KeyOfHost(host, suffix string) (ServiceKey, bool) {
 	rest, ok := strings.CutSuffix(host, "."+suffix)
 	if !ok {
 		return ServiceKey{}, false
+	}
+	if name, of, ok := strings.Cut(rest, "."+subsetLabel+"."); ok && !strings.Contains(name, ".") {
+		rest = of
 	}
 	env, identity, ok := strings.Cut(rest, ".")
 	if !ok || env == "" || identity == "" {

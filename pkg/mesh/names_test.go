@@ -22,6 +22,8 @@ func FuzzNames(f *testing.F) {
 		{strings.Repeat("a.", 89) + "aa", strings.Repeat("e", 63), strings.Repeat("a.", 90), "e"},
 		{strings.Repeat("a", 1<<20), "e", "a\x00b", "e\n"},
 		{"x/y", "z", "x", "y/z"},
+		{"greeting", "stage", "subset.stage.greeting", "canary"},
+		{"subset", "subset", "subset.subset", "canary"},
 	} {
 		f.Add(s[0], s[1], s[2], s[3])
 	}
@@ -38,6 +40,10 @@ func FuzzNames(f *testing.F) {
 		host := key.Host(suffix)
 		if back, ok := mesh.KeyOfHost(host, suffix); !ok || back != key {
 			t.Errorf("host %s leads to %v", host, back)
+		}
+		subset := key.SubsetHost("canary", suffix)
+		if back, ok := mesh.KeyOfHost(subset, suffix); !ok || back != key || !key.OfSubset(subset, suffix) || key.OfSubset(host, suffix) {
+			t.Errorf("host %s of a subset leads to %v", subset, back)
 		}
 		if back, ok := mesh.ParseKey(key.String()); !ok || back != key {
 			t.Errorf("%s is parsed as %v", key, back)
@@ -69,7 +75,11 @@ func FuzzNames(f *testing.F) {
 func names(key mesh.ServiceKey, suffix string) []string {
 	host := key.Host(suffix)
 	policy := mesh.Ref{Cluster: "c1", Kind: mesh.KindRoutingPolicy, Namespace: "team", Name: "policy"}
-	return []string{mesh.ObjectName(host, ""), mesh.ObjectName(host, mesh.InboundSuffix), mesh.FilterName(policy, key)}
+	subset := key.SubsetHost("canary", suffix)
+	return []string{
+		mesh.ObjectName(host, ""), mesh.ObjectName(host, mesh.InboundSuffix), mesh.FilterName(policy, key),
+		mesh.ObjectName(subset, ""), mesh.ObjectName(subset, mesh.InboundSuffix),
+	}
 }
 
 // TestObjectName: a name that is too long is cut, and stays valid and apart.

@@ -74,12 +74,9 @@ func (p *planner) externalBackends(instances []mesh.Instance) []backend {
 	return out
 }
 
-// addBackend adds the best of a cluster's candidates: one with an available
-// replica before one without, then the oldest.
+// addBackend adds the best of a cluster's candidates.
 func (p *planner) addBackend(c mesh.Cluster, instances []mesh.Instance) {
-	slices.SortStableFunc(instances, func(a, b mesh.Instance) int {
-		return cmp.Or(-compareBool(a.Available, b.Available), cmp.Compare(a.Created, b.Created), a.Ref.Compare(b.Ref))
-	})
+	p.prefer(instances)
 	for _, inst := range instances {
 		if b, ok := p.backendOf(c, inst); ok {
 			p.backends = append(p.backends, b)
@@ -110,16 +107,22 @@ func (p *planner) backendOf(c mesh.Cluster, inst mesh.Instance) (backend, bool) 
 	if !ok {
 		return backend{}, false
 	}
-	b := backend{cluster: c, available: inst.Available}
+	b := p.backendBy(c, inst, svc)
+	return b, len(b.ports) > 0
+}
+
+// backendBy is how a cluster serves by a Service that calls an instance.
+func (p *planner) backendBy(c mesh.Cluster, inst mesh.Instance, svc mesh.Service) backend {
+	b := backend{cluster: c, ports: servicePorts(svc, inst), addresses: []string{svc.ClusterIP}}
+	b.available = inst.Available || slices.ContainsFunc(p.instances, func(other mesh.Instance) bool {
+		return other.Available && other.In() == svc.In() && selects(svc, other)
+	})
 	if svc.Headless {
 		b.addresses = []string{svc.Name + "." + svc.Namespace + ".svc.cluster.local"}
 		p.tell(v1alpha1.ReasonHeadless, fmt.Sprintf(
 			"%s is headless, so each of its pods is an endpoint and outlier detection ejects pods in place of cluster %s: add a Service with a ClusterIP", svc.Ref, c.Name))
-	} else {
-		b.addresses = []string{svc.ClusterIP}
 	}
-	b.ports = servicePorts(svc, inst)
-	return b, len(b.ports) > 0
+	return b
 }
 
 // kubeService is the Service by which an instance is called: the one that a
@@ -128,7 +131,7 @@ func (p *planner) kubeService(inst mesh.Instance) (mesh.Service, bool) {
 	var best mesh.Service
 	found := false
 	for _, svc := range p.v.KubeServices {
-		if svc.In() != inst.In() || svc.Ignored || len(svc.Ports) == 0 || (svc.ClusterIP == "" && !svc.Headless) || svc.Gateway != nil {
+		if !callable(svc, inst) {
 			continue
 		}
 		if inst.Rollout != nil && svc.Name == inst.Rollout.Main {
@@ -142,6 +145,11 @@ func (p *planner) kubeService(inst mesh.Instance) (mesh.Service, bool) {
 		}
 	}
 	return best, found
+}
+
+// callable is whether the pods of an instance could be called by a Service.
+func callable(svc mesh.Service, inst mesh.Instance) bool {
+	return svc.In() == inst.In() && !svc.Ignored && len(svc.Ports) > 0 && (svc.ClusterIP != "" || svc.Headless) && svc.Gateway == nil
 }
 
 // selects is whether a Service's selector matches the pods of an instance.
@@ -201,7 +209,7 @@ func declaredPorts(declared []v1alpha1.WorkloadPort) []backendPort {
 // that leaves the fleet is left out in any case, except by itself.
 func (p *planner) serving(client mesh.ClusterName, host string) []backend {
 	var active, drained, last []backend
-	for _, b := range p.backends {
+	for _, b := range p.backendsOf(host) {
 		own := b.cluster.Name == client
 		if (b.cluster.State.Leaving() && !own) || (!own && !p.reachable(b, host)) {
 			continue

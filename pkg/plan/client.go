@@ -21,20 +21,24 @@ type reach struct {
 	order []mesh.ClusterName
 	// shares of a weighted policy, empty for others.
 	shares []failover.Share
+	// rules that requests follow, empty where all go to the host that is called.
+	rules []rule
 	// clients are the identities that call, sorted.
 	clients []string
 	// callers are the Dependencies of these identities, sorted.
 	callers []mesh.Ref
 }
 
-// client plans what the clients of one cluster need: for each host a
-// ServiceEntry, a DestinationRule and, where the policy asks for it, a
-// VirtualService; and the filters of routing policies.
+// client plans what the clients of one cluster need: for each host, those of
+// subsets too, a ServiceEntry, a DestinationRule and, where the policy asks for
+// it, a VirtualService; and the filters of policies.
 func (p *planner) client(name mesh.ClusterName) []mesh.Object {
 	var out []mesh.Object
 	var served []string
+	reaches, subsets := p.clientSubsets(name)
 	for i, host := range p.hosts {
 		r := p.reach(name, host)
+		r.rules = p.rules(reaches)
 		if len(r.backends) == 0 || len(p.ports) == 0 {
 			if p.staysUp(name) {
 				p.stays[name] = true
@@ -53,6 +57,9 @@ func (p *planner) client(name mesh.ClusterName) []mesh.Object {
 		}
 		served = append(served, host)
 		out = append(out, objects...)
+	}
+	if len(served) > 0 {
+		out = append(out, subsets...)
 	}
 	return append(out, p.filters(name, served)...)
 }

@@ -27,11 +27,15 @@ func (p *planner) inbound() []mesh.Object {
 		return nil
 	}
 	var out []mesh.Object
-	for _, b := range p.backends {
-		if !p.calledFromElsewhere(b.cluster.Name) || !hasGateway(b.cluster) {
-			continue
+	for _, s := range p.subsets {
+		for _, b := range s.backends {
+			for _, ns := range p.openNamespaces(b) {
+				out = append(out, p.inboundEntry(b, ns, s.host))
+			}
 		}
-		for _, ns := range gatewayNamespaces(b.cluster) {
+	}
+	for _, b := range p.backends {
+		for _, ns := range p.openNamespaces(b) {
 			out = append(out, p.inboundEntry(b, ns, p.hosts[0]))
 			for _, alias := range p.hosts[1:] {
 				out = append(out, p.inboundEntry(b, ns, alias), p.aliasGateway(b, ns, alias))
@@ -39,6 +43,15 @@ func (p *planner) inbound() []mesh.Object {
 		}
 	}
 	return out
+}
+
+// openNamespaces are those of a cluster's gateways that let clients in to a
+// backend: none where no client is elsewhere.
+func (p *planner) openNamespaces(b backend) []string {
+	if !p.calledFromElsewhere(b.cluster.Name) || !hasGateway(b.cluster) {
+		return nil
+	}
+	return gatewayNamespaces(b.cluster)
 }
 
 // calledFromElsewhere is whether any client runs in another cluster.
@@ -107,10 +120,13 @@ func (p *planner) keeps(objects []mesh.Object) func(mesh.Held) bool {
 	}
 }
 
-// stillOurs is whether the host of a client's object is one of the service. A
-// filter has no host, and goes with the last entry.
+// stillOurs is whether the host of a client's object is one of the service, or
+// of any subset, to which a route that stays may lead. A filter has no host, and
+// goes with the last entry.
 func (p *planner) stillOurs(h mesh.Held) bool {
-	return len(h.Hosts) == 0 || slices.ContainsFunc(h.Hosts, func(host string) bool { return slices.Contains(p.hosts, host) })
+	return len(h.Hosts) == 0 || slices.ContainsFunc(h.Hosts, func(host string) bool {
+		return slices.Contains(p.hosts, host) || p.v.Key.OfSubset(host, p.settings.Suffix)
+	})
 }
 
 // aliasGateway opens the gateway for an alias. It is named exactly, so that

@@ -2,9 +2,12 @@ package plan_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"maps"
 	"slices"
 	"testing"
+
+	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/portolan-mesh/portolan/pkg/diff"
 	"github.com/portolan-mesh/portolan/pkg/mesh"
@@ -19,6 +22,8 @@ type thing struct {
 	external bool
 	// planned is whether a plan wrote it, and not a random event.
 	planned bool
+	// leads are the hosts and subsets that a VirtualService routes to.
+	leads []*networking.Destination
 }
 
 // checkOrder carries out the ops of a plan one by one, those of one step in any
@@ -46,7 +51,7 @@ func worldOf(fleet *plantest.Fleet) world {
 	for ref, row := range fleet.Rows {
 		if h, ok := row.(mesh.Held); ok && h.Ours {
 			o, planned := fleet.Objects[ref]
-			w[ref] = thing{h, external(o), planned}
+			w[ref] = thing{h, external(o), planned, destinations(o)}
 		}
 	}
 	return w
@@ -65,7 +70,7 @@ func (w world) do(t *testing.T, op diff.Op) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w[op.Ref] = thing{h, external(op.Object), true}
+	w[op.Ref] = thing{h, external(op.Object), true, destinations(op.Object)}
 }
 
 // wrong says what is worse than it was before and is afterwards.
@@ -112,18 +117,44 @@ func cleaned(fleet *plantest.Fleet, c mesh.ClusterName) bool {
 	return ok && row.State.Gone()
 }
 
-// routes is whether a VirtualService finds a ServiceEntry, and the subsets that it names.
+// destinations are where a VirtualService routes to; nil for other kinds.
+func destinations(o mesh.Object) []*networking.Destination {
+	spec := &networking.VirtualService{}
+	if o.Ref.Kind != mesh.KindVirtualService || json.Unmarshal(o.Spec, spec) != nil {
+		return nil
+	}
+	var out []*networking.Destination
+	for _, route := range spec.Http {
+		for _, to := range route.Route {
+			out = append(out, to.Destination)
+		}
+	}
+	for _, route := range spec.Tcp {
+		for _, to := range route.Route {
+			out = append(out, to.Destination)
+		}
+	}
+	for _, route := range spec.Tls {
+		for _, to := range route.Route {
+			out = append(out, to.Destination)
+		}
+	}
+	return out
+}
+
+// routes is whether a VirtualService finds a ServiceEntry of each host that it
+// routes to, and the subsets that it names in the DestinationRule.
 func (w world) routes(ref mesh.Ref) bool {
-	rule, entry := ref, ref
-	rule.Kind, entry.Kind = mesh.KindDestinationRule, mesh.KindServiceEntry
-	for _, subset := range w[ref].Subsets {
-		if !slices.Contains(w[rule].Subsets, subset) {
+	_, is := w[ref]
+	for _, to := range append([]*networking.Destination{{Host: ref.Name}}, w[ref].leads...) {
+		rule, entry := ref, ref
+		rule.Kind, entry.Kind = mesh.KindDestinationRule, mesh.KindServiceEntry
+		rule.Name, entry.Name = mesh.ObjectName(to.Host, ""), mesh.ObjectName(to.Host, "")
+		if _, found := w[entry]; !found || to.Subset != "" && !slices.Contains(w[rule].Subsets, to.Subset) {
 			return false
 		}
 	}
-	_, is := w[ref]
-	_, found := w[entry]
-	return is && found
+	return is
 }
 
 // lets is whether the gateway of a cluster lets the clients of an entry in.

@@ -5,6 +5,7 @@ package plan
 import (
 	"slices"
 
+	"github.com/portolan-mesh/portolan/api/v1alpha1"
 	"github.com/portolan-mesh/portolan/pkg/mesh"
 	"github.com/portolan-mesh/portolan/pkg/snapshot"
 )
@@ -47,6 +48,7 @@ func Service(v snapshot.Service) Result {
 	}
 	p.findBackends()
 	p.findPorts()
+	p.findSubsets()
 	var objects []mesh.Object
 	objects = append(objects, p.inbound()...)
 	for _, c := range p.clientClusters() {
@@ -54,6 +56,7 @@ func Service(v snapshot.Service) Result {
 	}
 	p.findBudget()
 	p.findUnserved()
+	p.findSubsetsUnserved()
 	return p.result(p.withoutForeign(objects), p.keeps(objects))
 }
 
@@ -77,21 +80,25 @@ type planner struct {
 	// contributors are the clusters whose rows the plan is made of, sorted.
 	contributors []mesh.ClusterName
 
-	// Set by findBackends and findPorts.
+	// Set by findBackends, findPorts and findSubsets.
 	backends []backend
 	external bool
 	ports    []port
+	subsets  []subset
+	routes   []v1alpha1.Route
 
 	// short are the client clusters from which one request may not reach the last cluster.
 	short map[shortfall][]string
 	// stays are the client clusters whose objects stay as they are.
 	stays map[mesh.ClusterName]bool
+	// unserved are the client clusters which reach no cluster that serves a subset, by its name.
+	unserved map[string][]string
 }
 
 func newPlanner(v snapshot.Service) *planner {
 	p := &planner{
 		v: v, settings: v.Settings, clusters: map[mesh.ClusterName]mesh.Cluster{},
-		short: map[shortfall][]string{}, stays: map[mesh.ClusterName]bool{},
+		short: map[shortfall][]string{}, stays: map[mesh.ClusterName]bool{}, unserved: map[string][]string{},
 	}
 	for _, c := range v.Clusters {
 		p.clusters[c.Name] = c

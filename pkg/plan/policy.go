@@ -19,6 +19,8 @@ type effective struct {
 	policies []mesh.TrafficPolicy
 	// ejects is whether a policy besides the fleet default speaks of outlier detection.
 	ejects bool
+	// split is the policy that subsets and routes are from.
+	split mesh.Ref
 	// hasDefault is the fleet default that was merged in, nil for none.
 	hasDefault *mesh.TrafficPolicy
 }
@@ -66,6 +68,10 @@ func (p *planner) acceptTraffic() effective {
 	}
 	for _, t := range e.policies {
 		merge(&e.spec, t.Spec)
+		// Both are from one policy, and never from the fleet default, since routes name subsets.
+		if e.split == (mesh.Ref{}) && len(t.Spec.Subsets)+len(t.Spec.Routes) > 0 {
+			e.split, e.spec.Subsets, e.spec.Routes = t.Ref, t.Spec.Subsets, t.Spec.Routes
+		}
 	}
 	e.ejects = e.spec.OutlierDetection != nil
 	if p.v.Default != nil {

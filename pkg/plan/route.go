@@ -2,26 +2,27 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
-	"google.golang.org/protobuf/types/known/durationpb"
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/portolan-mesh/portolan/api/v1alpha1"
 	"github.com/portolan-mesh/portolan/pkg/mesh"
+	"github.com/portolan-mesh/portolan/pkg/plan/failover"
 )
 
 // route is the VirtualService of a host, where the policy has retries, a
-// time-out or weights.
+// time-out, weights or routes.
 func (p *planner) route(r reach, host string) (mesh.Object, bool) {
 	policy := p.traffic.spec
-	if policy.Retries == nil && policy.Timeout == nil && len(r.shares) == 0 {
+	if policy.Retries == nil && policy.Timeout == nil && len(r.shares)+len(r.rules) == 0 {
 		return mesh.Object{}, false
 	}
 	spec := &networking.VirtualService{Hosts: []string{host}, ExportTo: r.namespaces}
 	for _, po := range p.ports {
 		switch {
 		case po.http():
-			spec.Http = append(spec.Http, p.httpRoute(r, host, po))
+			spec.Http = append(spec.Http, p.httpRoutes(r, host, po)...)
 		case len(r.shares) == 0: // Istio's own route does
 		case po.protocol == v1alpha1.ProtocolTLS:
 			spec.Tls = append(spec.Tls, &networking.TLSRoute{
@@ -42,10 +43,8 @@ func (p *planner) route(r reach, host string) (mesh.Object, bool) {
 		return mesh.Object{}, false
 	}
 	ref := mesh.Ref{Cluster: r.client.Name, Kind: mesh.KindVirtualService, Namespace: p.settings.SyncNamespace, Name: mesh.ObjectName(host, "")}
-	o := p.object(ref, spec, fmt.Sprintf("Retries, time-outs and shares of %s", p.v.Key), p.traffic.refs())
-	for _, s := range r.shares {
-		o.Subsets = append(o.Subsets, s.Subset)
-	}
+	o := p.object(ref, spec, fmt.Sprintf("%s of %s", r.routed(), p.v.Key), p.traffic.refs())
+	o.Subsets = r.subsets()
 	return o, true
 }
 
@@ -60,21 +59,30 @@ func (p *planner) findHTTPOnly() {
 	}
 }
 
-func (p *planner) httpRoute(r reach, host string, po port) *networking.HTTPRoute {
-	route := &networking.HTTPRoute{Retries: retries(p.traffic.spec.Retries)}
-	if len(p.ports) > 1 {
-		route.Match = []*networking.HTTPMatchRequest{{Port: uint32(po.number)}}
+// routed is what a VirtualService is for, in words.
+func (r reach) routed() string {
+	if len(r.rules) > 0 {
+		return "Routes, retries, time-outs and shares"
 	}
-	if d := p.traffic.spec.Timeout.Value(); d > 0 {
-		route.Timeout = durationpb.New(d)
+	return "Retries, time-outs and shares"
+}
+
+// subsets are those of DestinationRules that routes name, sorted.
+func (r reach) subsets() []string {
+	var out []string
+	add := func(shares []failover.Share) {
+		for _, s := range shares {
+			out = append(out, s.Subset)
+		}
 	}
-	if len(r.shares) == 0 {
-		route.Route = []*networking.HTTPRouteDestination{{Destination: destinationOf(host, "", po)}}
+	add(r.shares)
+	for _, next := range r.rules {
+		for _, t := range next.to {
+			add(t.shares)
+		}
 	}
-	for _, s := range r.shares {
-		route.Route = append(route.Route, &networking.HTTPRouteDestination{Destination: destinationOf(host, s.Subset, po), Weight: s.Weight})
-	}
-	return route
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 func tcpDestinations(r reach, host string, po port) []*networking.RouteDestination {

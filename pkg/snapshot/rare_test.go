@@ -20,14 +20,17 @@ func TestRare(t *testing.T) {
 	unseen := mesh.Cluster{Name: "c4", State: mesh.ClusterConnecting}
 	for name, events := range map[string][][]mesh.Row{
 		"somebody else makes an object with the name of a filter": {{foreignFilter()}},
+		"somebody else makes an object with the host of a subset": {{mesh.Held{
+			Ref: mesh.Ref{Cluster: "c3", Kind: mesh.KindServiceEntry, Namespace: "b", Name: "rare"}, Hosts: []string{mesh.Key("x", "stage").SubsetHost("canary", settings.Suffix)},
+		}}},
 		"an older policy gets its say when its target is served": {
 			{aliasOf(mesh.Hub, "a", "x", 5), aliasOf("c1", "b", "z", 1)},
 			{server("c1", "b", "z", "stage", 1)},
 		},
 		"a shard is called no more": {{routing("first", 1, "stage.z.mesh"), calling("x", "z")}, {calling("x")}},
 		"a workload is made anew, so that another claim is the older one": {
-			{server("c4", "b", "x", "qa", 5), c4, aged(base, "c1", 9)},
-			{aged(base, "c2", 9)},
+			{server("c4", "b", "x", "qa", 5), c4, aged(base, "c1", "one", 9), aged(base, "c2", "two", 9)},
+			{aged(base, "c2", "one", 9)},
 		},
 		"addresses are made anew, so that another claim is the older one": {{addresses(5), c4}, {addresses(-1)}},
 		"a routing policy is made anew, so that its twin is the older one": {
@@ -69,9 +72,9 @@ func server(c mesh.ClusterName, namespace, identity, env string, created int64) 
 }
 
 // aged is what serves x/stage in a cluster of the base, of another age.
-func aged(base []mesh.Row, c mesh.ClusterName, created int64) mesh.Row {
+func aged(base []mesh.Row, c mesh.ClusterName, name string, created int64) mesh.Row {
 	for _, row := range base {
-		if w, ok := row.(mesh.Workload); ok && w.Cluster == c && w.Namespace == "a" {
+		if w, ok := row.(mesh.Workload); ok && w.Cluster == c && w.Namespace == "a" && w.Name == name {
 			w.Created = created
 			return w
 		}

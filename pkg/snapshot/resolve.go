@@ -120,7 +120,7 @@ func (s *Snapshot) wellFormed(ref mesh.Ref, key mesh.ServiceKey, malformed *[]me
 	}
 	*malformed = append(*malformed, mesh.Finding{
 		Reason: v1alpha1.ReasonIdentityInvalid, Object: ref,
-		Message: fmt.Sprintf("The %s %q cannot be part of a DNS name: use letters, digits and '-', at most 63 to a label and 180 in all", what, shorten(bad)),
+		Message: fmt.Sprintf("The %s %q cannot be part of a DNS name: use letters, digits and '-', at most 63 to a label and 180 in all, and a first label other than subset", what, shorten(bad)),
 	})
 	return false
 }

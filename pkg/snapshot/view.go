@@ -190,6 +190,9 @@ func (s *Snapshot) foreign(v Service) []mesh.Held {
 		for _, host := range aliases(p) {
 			add(host)
 		}
+		for _, subset := range p.Spec.Subsets {
+			add(v.Key.SubsetHost(subset.Name, s.settings.Suffix))
+		}
 	}
 	for _, p := range v.Routing {
 		add(mesh.FilterName(p.Ref, v.Key))

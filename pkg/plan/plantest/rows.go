@@ -80,6 +80,9 @@ func (r *Rows) Workload() mesh.Row {
 	if r.Once(16) {
 		w.Namespace, w.Labels["app"], w.Labels["app.kubernetes.io/version"] = "istio-system", "istiod", Pick(r.Source, "1.31", "1.32")
 	}
+	if r.Once(3) {
+		w.Labels["version"] = "v2"
+	}
 	w.ClientOnly = w.Kind == mesh.KindJob
 	if w.Kind == mesh.KindRollout {
 		w.Rollout = &mesh.RolloutServices{Main: Pick(r.Source, "", "one"), Other: "two"}
@@ -104,6 +107,9 @@ func (r *Rows) Service() mesh.Row {
 		Created: int64(r.Below(3)), Selector: r.app(), ClusterIP: Pick(r.Source, "10.0.0.1", "10.0.0.2", ""), Ignored: r.Once(12),
 	}
 	s.Headless = s.ClusterIP == "" && r.Once(2)
+	if r.Once(3) {
+		s.Selector["version"] = "v2"
+	}
 	protocols := []v1alpha1.PortProtocol{v1alpha1.ProtocolHTTP, v1alpha1.ProtocolGRPC, v1alpha1.ProtocolTCP, v1alpha1.ProtocolTLS, ""}
 	for _, number := range Pick(r.Source, []int32{80}, []int32{80, 443}, []int32{80}, nil) {
 		s.Ports = append(s.Ports, mesh.ServicePort{Number: number, Protocol: Pick(r.Source, protocols...), TargetName: Pick(r.Source, "", "web")})
@@ -204,10 +210,30 @@ func (r *Rows) TrafficPolicy() mesh.Row {
 	if r.Once(2) {
 		p.Spec.Retries = &v1alpha1.Retries{}
 	}
+	if r.Once(3) {
+		p.Spec.Subsets, p.Spec.Routes = r.split()
+	}
+	if r.Once(6) {
+		p.Spec.OutlierDetection = &v1alpha1.OutlierDetection{UpdateMergeWindow: Pick[*v1alpha1.MergeWindow](r.Source, new(v1alpha1.MergeWindow("0s")), nil)}
+	}
 	if r.Once(6) {
 		p.Spec.Ports = []v1alpha1.PolicyPort{{Number: Pick[int32](r.Source, 80, 81), Protocol: v1alpha1.ProtocolHTTP2}}
 	}
 	return p
+}
+
+// split makes a subset and routes to it, now and then some that cannot be.
+func (r *Rows) split() ([]v1alpha1.Subset, []v1alpha1.Route) {
+	subset := v1alpha1.Subset{Name: Pick(r.Source, "canary", "canary", "not.valid"), Labels: map[string]v1alpha1.LabelValue{"version": "v2"}}
+	match := &v1alpha1.RouteMatch{
+		Headers:    []v1alpha1.RouteHeader{{Name: "x-canary", Value: Pick(r.Source, "", "true")}},
+		PathPrefix: Pick(r.Source, "", "/beta"),
+	}
+	weight := int32(r.Below(3) * 5)
+	return []v1alpha1.Subset{subset}, Some(r.Source,
+		v1alpha1.Route{Match: match, To: []v1alpha1.RouteTarget{{Subset: Pick(r.Source, "canary", "absent")}}},
+		v1alpha1.Route{To: []v1alpha1.RouteTarget{{Weight: new(100 - weight)}, {Subset: "canary", Weight: &weight}}},
+	)
 }
 
 func (r *Rows) place() v1alpha1.Location {
@@ -250,7 +276,7 @@ func (r *Rows) RoutingPolicy() mesh.Row {
 // Held makes an object of a member, ours or somebody else's.
 func (r *Rows) Held() mesh.Row {
 	key := mesh.Key(r.identity(), Pick(r.Source, "default", "stage", "prod"))
-	host := Pick(r.Source, key.Host(r.Settings.Suffix), "one.corp.example")
+	host := Pick(r.Source, key.Host(r.Settings.Suffix), "one.corp.example", key.SubsetHost("canary", r.Settings.Suffix))
 	h := mesh.Held{
 		Ref:  mesh.Ref{Cluster: r.member(), Kind: mesh.KindServiceEntry, Namespace: r.Settings.SyncNamespace, Name: host},
 		Ours: r.Once(2), Hosts: []string{host}, Digest: "another", Version: r.Version(), ExportTo: Some(r.Source, "a", "b"),
