@@ -60,6 +60,7 @@ func (p *planner) client(name mesh.ClusterName) []mesh.Object {
 	}
 	if len(served) > 0 {
 		out = append(out, subsets...)
+		out = append(out, p.windows(name, slices.Concat(served, p.hostsOf(reaches)))...)
 	}
 	return append(out, p.filters(name, served)...)
 }

@@ -73,7 +73,7 @@ func (p *planner) acceptTraffic() effective {
 			e.split, e.spec.Subsets, e.spec.Routes = t.Ref, t.Spec.Subsets, t.Spec.Routes
 		}
 	}
-	e.ejects = e.spec.OutlierDetection != nil
+	e.ejects = ejects(e.spec.OutlierDetection)
 	if p.v.Default != nil {
 		merge(&e.spec, p.v.Default.Spec)
 	}
