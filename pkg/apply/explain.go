@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -61,6 +62,8 @@ func explain(err error) error {
 		return ErrForbidden
 	case s.Reason == metav1.StatusReasonInvalid, s.Reason == metav1.StatusReasonBadRequest, s.Code == 422:
 		return invalid(s)
+	case unknownFields(s) != nil:
+		return named(unknownFields(s))
 	case s.Code == 429:
 		return ErrBusy
 	case s.Code == 504:
@@ -94,6 +97,23 @@ func invalid(s metav1.Status) error {
 			}
 		}
 	}
+	return named(append(fields, unknownFields(s)...))
+}
+
+// unknownFields are the fields of an object that an API server does not know, nil if
+// that is not what it says. Of a server-side apply it says so in words alone, and
+// calls it an error of its own.
+func unknownFields(s metav1.Status) []string {
+	unknown := regexp.MustCompile(`\.([A-Za-z0-9_.\[\]]{1,100}): field not declared in schema|unknown field "([A-Za-z0-9_.\[\]]{1,100})"`)
+	var fields []string
+	for _, match := range unknown.FindAllStringSubmatch(s.Message, maxFields) {
+		fields = append(fields, match[1]+match[2])
+	}
+	return fields
+}
+
+// named is that an object is refused for fields.
+func named(fields []string) error {
 	slices.Sort(fields)
 	fields = slices.Compact(fields)
 	if len(fields) == 0 {

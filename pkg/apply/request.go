@@ -93,11 +93,15 @@ func requestOf(op diff.Op) (send, error) {
 	return patch(op.Ref, "", mesh.FieldManager, op.Action == diff.Update, raw), nil
 }
 
+// strict is the field validation of every write: what an API server does not know
+// is refused, and never dropped from an object that is taken for written.
+const strict = "Strict"
+
 // patch is a server-side apply.
 func patch(ref mesh.Ref, subresource, manager string, force bool, raw []byte) send {
 	return func(ctx context.Context, client rest.Interface) rest.Result {
 		return client.Patch(types.ApplyPatchType).AbsPath(path(ref, subresource)).
-			Param("fieldManager", manager).Param("force", strconv.FormatBool(force)).
+			Param("fieldManager", manager).Param("force", strconv.FormatBool(force)).Param("fieldValidation", strict).
 			SetHeader("Accept", metadataOnly).MaxRetries(0).Body(raw).Do(ctx)
 	}
 }

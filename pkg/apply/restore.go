@@ -46,6 +46,7 @@ func (a *Applier) restore(ctx context.Context, op diff.Op) error {
 func jsonPatch(ref mesh.Ref, raw []byte) send {
 	return func(ctx context.Context, client rest.Interface) rest.Result {
 		return client.Patch(types.JSONPatchType).AbsPath(path(ref, "")).Param("fieldManager", mesh.FieldManager).
+			Param("fieldValidation", strict).
 			SetHeader("Accept", metadataOnly).MaxRetries(0).Body(raw).Do(ctx)
 	}
 }
