@@ -142,6 +142,8 @@ const (
 	ReasonShardUnknown = "ShardUnknown"
 	// ReasonKindsMissing says that a member does not serve some of our kinds.
 	ReasonKindsMissing = "KindsMissing"
+	// ReasonIstioTooOld says that a member's Istio does not take a field of a planned object.
+	ReasonIstioTooOld = "IstioTooOld"
 	// ReasonWaitingForCluster says that a plan is kept as it was until a cluster has been seen.
 	ReasonWaitingForCluster = "WaitingForCluster"
 )

@@ -31,7 +31,7 @@ var conflicting = []string{
 // degrading are the findings that tell of a plan which does less than asked,
 // worst first. Those that are not named come last.
 var degrading = []string{
-	v1alpha1.ReasonUnavailable, v1alpha1.ReasonNoInstance, v1alpha1.ReasonNoService, v1alpha1.ReasonNoPort, v1alpha1.ReasonNoGateway,
+	v1alpha1.ReasonIstioTooOld, v1alpha1.ReasonUnavailable, v1alpha1.ReasonNoInstance, v1alpha1.ReasonNoService, v1alpha1.ReasonNoPort, v1alpha1.ReasonNoGateway,
 	v1alpha1.ReasonNoClient, v1alpha1.ReasonHostNotAllowed, v1alpha1.ReasonHostNotOfTarget, v1alpha1.ReasonShardUnknown,
 	v1alpha1.ReasonMixedLocations, v1alpha1.ReasonPortMismatch, v1alpha1.ReasonPlaceUnknown, v1alpha1.ReasonFailoverBudget,
 }
@@ -148,12 +148,14 @@ func programmed(v snapshot.Policy, fs []mesh.Finding, outcomes []mesh.Outcome, r
 		return condition(v1alpha1.ConditionProgrammed, status, reason, message)
 	}
 	failed, late := clustersIn(outcomes, v1alpha1.OutcomeFailed), clustersIn(outcomes, v1alpha1.OutcomeWaiting)
-	held := reasonsIn(fs, waiting)
+	held, refused := reasonsIn(fs, waiting), reasonsIn(fs, []string{v1alpha1.ReasonIstioTooOld})
 	switch {
 	case rejected:
 		return is(metav1.ConditionFalse, v1alpha1.ReasonNotAccepted, "The object is not accepted, so nothing is written for it")
 	case v.FleetDefault:
 		return is(metav1.ConditionTrue, v1alpha1.ReasonApplied, "The object is merged under every other TrafficPolicy; their status tells of the clusters")
+	case len(refused) > 0:
+		return is(metav1.ConditionFalse, v1alpha1.ReasonIstioTooOld, messages(refused))
 	case len(failed) > 0:
 		return is(metav1.ConditionFalse, v1alpha1.ReasonApplyFailed, "Cannot write to "+list(failed)+": "+firstMessage(outcomes, v1alpha1.OutcomeFailed))
 	case len(held) > 0:

@@ -40,6 +40,11 @@ func Report(key mesh.ServiceKey, r plan.Result, held []mesh.Held, writes []Write
 		}
 		report.Outcomes = append(report.Outcomes, outcome)
 	}
+	for _, o := range r.Refused {
+		report.Outcomes = append(report.Outcomes, mesh.Outcome{
+			Ref: o.Ref, State: v1alpha1.OutcomeFailed, Message: "Istio there is too old for it", Sources: o.Sources, Inbound: o.Inbound,
+		})
+	}
 	for _, w := range writes {
 		if w.Op.Action == diff.Delete && w.State != v1alpha1.OutcomeProgrammed {
 			report.Outcomes = append(report.Outcomes, mesh.Outcome{Ref: w.Op.Ref, State: w.State, Message: w.Message, Sources: r.Sources})

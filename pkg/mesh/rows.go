@@ -186,6 +186,11 @@ type Cluster struct {
 	// Egresses are its routers to other clusters, by namespace and name. A
 	// snapshot works them out of what the cluster holds.
 	Egresses []Egress
+	// Accepts is what its API server takes of Istio's kinds, nil where that is not known.
+	Accepts *Accepted
+	// Istio is the version of its istiod, empty where that does not say. A snapshot
+	// works it out of what the cluster runs.
+	Istio string
 }
 
 // Key implements Row.

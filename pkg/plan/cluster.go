@@ -29,6 +29,7 @@ func Cluster(v snapshot.Cluster) Result {
 		openGateway(v, &r)
 	}
 	egress(v, &r)
+	r.acceptedOwn(c, v.Held)
 	return r
 }
 

@@ -103,7 +103,8 @@ func (p *planner) inboundEntry(b backend, namespace, host string) mesh.Object {
 
 // keeps is whether a held object that is not planned stays all the same: one of
 // a client whose service cannot be called for now, and one that lets clients in,
-// which an unseen cluster may have or whose own objects stay.
+// which an unseen cluster may have or whose own objects stay. Where a cluster's
+// Istio is too old for the plan, all stays as it is.
 func (p *planner) keeps(objects []mesh.Object) func(mesh.Held) bool {
 	planned := map[mesh.Ref]bool{}
 	for _, o := range objects {
@@ -114,7 +115,9 @@ func (p *planner) keeps(objects []mesh.Object) func(mesh.Held) bool {
 		case planned[h.Ref] || p.clusters[h.Cluster].State.Gone():
 			return false
 		case h.Inbound():
-			return len(p.v.Unknown) > 0 || len(p.stays) > 0
+			return len(p.v.Unknown) > 0 || len(p.stays) > 0 || len(p.old) > 0 || p.oldGateway[h.Cluster]
+		case p.old[h.Cluster]:
+			return true
 		}
 		return p.stays[h.Cluster] && p.stillOurs(h) && (h.Kind != mesh.KindServiceEntry || p.leads(h))
 	}

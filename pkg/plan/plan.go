@@ -21,6 +21,9 @@ type Result struct {
 	// Kept are held objects that stay as they are, whatever Objects says, since
 	// the input is not complete; sorted.
 	Kept []mesh.Ref
+	// Refused are planned objects that the API server of their cluster would not
+	// take, sorted by reference; what is held in their place is among Kept.
+	Refused []mesh.Object
 }
 
 // Judge leaves of what is held that which may be compared with Objects.
@@ -49,10 +52,9 @@ func Service(v snapshot.Service) Result {
 	p.findBackends()
 	p.findPorts()
 	p.findSubsets()
-	var objects []mesh.Object
-	objects = append(objects, p.inbound()...)
+	objects := p.accepted(p.inbound())
 	for _, c := range p.clientClusters() {
-		objects = append(objects, p.client(c)...)
+		objects = append(objects, p.accepted(p.client(c))...)
 	}
 	p.findBudget()
 	p.findUnserved()
@@ -91,6 +93,10 @@ type planner struct {
 	short map[shortfall][]string
 	// stays are the client clusters whose objects stay as they are.
 	stays map[mesh.ClusterName]bool
+	// old are the clusters whose Istio does not take all of a client's objects,
+	// oldGateway of a gateway's; refused are these objects.
+	old, oldGateway map[mesh.ClusterName]bool
+	refused         []mesh.Object
 	// unserved are the client clusters which reach no cluster that serves a subset, by its name.
 	unserved map[string][]string
 }
@@ -98,7 +104,8 @@ type planner struct {
 func newPlanner(v snapshot.Service) *planner {
 	p := &planner{
 		v: v, settings: v.Settings, clusters: map[mesh.ClusterName]mesh.Cluster{},
-		short: map[shortfall][]string{}, stays: map[mesh.ClusterName]bool{}, unserved: map[string][]string{},
+		short: map[shortfall][]string{}, stays: map[mesh.ClusterName]bool{},
+		old: map[mesh.ClusterName]bool{}, oldGateway: map[mesh.ClusterName]bool{}, unserved: map[string][]string{},
 	}
 	for _, c := range v.Clusters {
 		p.clusters[c.Name] = c
@@ -125,7 +132,8 @@ func (p *planner) tell(reason, message string) {
 // result sorts what was found.
 func (p *planner) result(objects []mesh.Object, keep func(mesh.Held) bool) Result {
 	slices.SortFunc(objects, func(a, b mesh.Object) int { return a.Ref.Compare(b.Ref) })
-	r := Result{Objects: objects, Findings: mesh.SortFindings(p.findings), Sources: mergeRefs(p.sources, p.named())}
+	slices.SortFunc(p.refused, func(a, b mesh.Object) int { return a.Ref.Compare(b.Ref) })
+	r := Result{Objects: objects, Refused: p.refused, Findings: mesh.SortFindings(p.findings), Sources: mergeRefs(p.sources, p.named())}
 	for _, h := range p.v.Held {
 		if keep(h) {
 			r.Kept = append(r.Kept, h.Ref)

@@ -45,6 +45,7 @@ func (d *dirt) workloads(changed []mesh.Workload) {
 		d.taken(w.Ref)
 		if istiod(w) {
 			d.clusters[w.Cluster] = true
+			d.members[w.Cluster] = true
 		}
 	}
 }

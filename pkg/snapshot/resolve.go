@@ -186,6 +186,7 @@ func (s *Snapshot) effective(c mesh.Cluster) mesh.Cluster {
 	}
 	c.GatewayNamespaces = compact(c.GatewayNamespaces)
 	c.Egresses = s.egresses(c.Name)
+	c.Istio = s.istioVersion(c.Name)
 	return c
 }
 

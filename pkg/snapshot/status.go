@@ -110,6 +110,17 @@ func istiod(w mesh.Workload) bool {
 	return w.Namespace == istioNamespace && w.Labels["app"] == "istiod"
 }
 
+// istioVersion is that of the pods of a cluster's istiod, empty where they do not say.
+func (s *Snapshot) istioVersion(name mesh.ClusterName) string {
+	version := ""
+	for _, w := range s.by.workloadNamespace.get(mesh.Namespace{Cluster: name, Name: istioNamespace}) {
+		if istiod(w) {
+			version = w.Labels["app.kubernetes.io/version"]
+		}
+	}
+	return version
+}
+
 // Usage is what others hold of a cluster, and what it holds of ours.
 type Usage struct {
 	// IstioVersion is that of the pods of istiod, empty where they do not say.
@@ -139,11 +150,7 @@ func (s *Snapshot) Usage(name mesh.ClusterName) Usage {
 	if c, ok := s.members.get(mesh.Cluster{Name: name}.Key()); ok && c.State.Leaving() {
 		u.Unseen = len(s.unknown())
 	}
-	for _, w := range s.by.workloadNamespace.get(mesh.Namespace{Cluster: name, Name: istioNamespace}) {
-		if istiod(w) {
-			u.IstioVersion = w.Labels["app.kubernetes.io/version"]
-		}
-	}
+	u.IstioVersion = s.istioVersion(name)
 	keys := map[mesh.ServiceKey]bool{}
 	for _, inst := range s.by.instanceCluster.get(name) {
 		keys[inst.Service] = true

@@ -21,6 +21,14 @@ import (
 // StateLabel on a MeshCluster document is the state that plans see, Synced where it is not set.
 const StateLabel = "test.portolan.dev/state"
 
+// Labels on a MeshCluster document that say what its API server takes: the line
+// of Istio, such as "1.22", and a field that it lacks all the same, such as
+// "Gateway.selector". Nothing is known where neither is set.
+const (
+	IstioLabel = "test.portolan.dev/istio"
+	LacksLabel = "test.portolan.dev/lacks"
+)
+
 // Case is the input of one golden test.
 type Case struct {
 	Settings mesh.Settings
@@ -31,7 +39,7 @@ type Case struct {
 // one ManagerConfig for the settings.
 func Read(input []byte) (Case, error) {
 	c := Case{Settings: mesh.DefaultSettings()}
-	states := map[string]mesh.ClusterState{}
+	states, accepts := map[string]mesh.ClusterState{}, map[string]*mesh.Accepted{}
 	var kept [][]byte
 	for doc := range bytes.SplitSeq(input, []byte("\n---\n")) {
 		var head struct {
@@ -56,6 +64,11 @@ func Read(input []byte) (Case, error) {
 			if s := head.Metadata.Labels[StateLabel]; s != "" {
 				states[head.Metadata.Name] = mesh.ClusterState(s)
 			}
+			a, err := accepted(head.Metadata.Labels)
+			if err != nil {
+				return c, err
+			}
+			accepts[head.Metadata.Name] = a
 		}
 		kept = append(kept, doc)
 	}
@@ -65,6 +78,7 @@ func Read(input []byte) (Case, error) {
 			if s := states[string(cluster.Name)]; s != "" {
 				cluster.State = s
 			}
+			cluster.Accepts = accepts[string(cluster.Name)]
 			row = cluster
 		}
 		c.Rows = append(c.Rows, row)

@@ -140,12 +140,28 @@ func (r *Rows) Cluster() mesh.Row {
 		State: Pick(r.Source, mesh.ClusterSynced, mesh.ClusterSynced, mesh.ClusterSynced, mesh.ClusterSynced, mesh.ClusterConnecting, mesh.ClusterConnecting,
 			mesh.ClusterLost, mesh.ClusterRefused, mesh.ClusterWithdrawing, mesh.ClusterCleaning, mesh.ClusterRemoved),
 		Locality: r.locality(), Network: Pick(r.Source, "", "net"), TrustDomain: Pick(r.Source, "", "corp"),
-		Weight: int32(r.Below(3)), Drained: r.Once(6),
+		Weight: int32(r.Below(3)), Drained: r.Once(6), Accepts: r.accepts(),
 	}
 	if r.Below(3) > 0 {
 		c.Gateways = []mesh.GatewayAddress{{Address: "192.0.2.9", Port: 15443}}
 	}
 	return c
+}
+
+// accepts is what a member's API server takes: mostly all, or nobody knows; one
+// takes no outlier detection, one lets its gateway know of no alias.
+func (r *Rows) accepts() *mesh.Accepted {
+	all := &mesh.Field{Open: true}
+	rule := &mesh.Field{Fields: map[string]*mesh.Field{"host": all, "exportTo": all, "subsets": all, "trafficPolicy": {
+		Fields: map[string]*mesh.Field{"connectionPool": all, "loadBalancer": all, "tls": all},
+	}}}
+	switch r.Below(8) {
+	case 0:
+		return &mesh.Accepted{Digest: "rule", Specs: map[mesh.Kind]*mesh.Field{mesh.KindDestinationRule: rule}}
+	case 1:
+		return &mesh.Accepted{Digest: "gateway", Specs: map[mesh.Kind]*mesh.Field{mesh.KindGateway: {Fields: map[string]*mesh.Field{"servers": all}}}}
+	}
+	return nil
 }
 
 func (r *Rows) meta(kind mesh.Kind) mesh.Meta {
