@@ -176,7 +176,7 @@ func kubeconfigOf(s *corev1.Secret, name mesh.ClusterName) registry.Kubeconfig {
 func health(s fleet.Status) registry.Health {
 	h := registry.Health{
 		State: s.State, Connected: s.Connected, Checked: s.Checked, Reason: s.Reason, Message: s.Message,
-		KubernetesVersion: s.KubernetesVersion, MissingKinds: s.MissingKinds, Rotation: s.Rotation.Message,
+		KubernetesVersion: s.KubernetesVersion, MissingKinds: s.MissingKinds, Accepts: s.Accepts, Rotation: s.Rotation.Message,
 	}
 	for _, a := range s.Missing {
 		h.Missing = append(h.Missing, a.String())

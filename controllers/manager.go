@@ -113,6 +113,7 @@ func (op *operator) setUp() error {
 	op.fleet = fleet.New(fleet.Options{
 		Sink:     op.feed,
 		Observe:  func(c mesh.ClusterName, obj runtime.Object) (mesh.Row, bool) { return observe.Object(c, obj, settings) },
+		Accepted: observe.Accepted,
 		OnChange: op.feed.Moved,
 		Settings: settings, Log: o.Log,
 		Allow:         fleet.Allow(o.Config.Clusters.Allow),

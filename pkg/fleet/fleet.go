@@ -23,6 +23,9 @@ type Options struct {
 	Sink Sink
 	// Observe makes the row of an object, and is false for one that has none.
 	Observe func(mesh.ClusterName, runtime.Object) (mesh.Row, bool)
+	// Accepted is what an API server takes of Istio's kinds, by the OpenAPI
+	// documents that it publishes of them. Unset means that nobody asks.
+	Accepted func(documents ...[]byte) (*mesh.Accepted, error)
 	// OnChange learns that the Status of a cluster is new. It is called without
 	// locks and should return soon; it must not call Disengage.
 	OnChange func(mesh.ClusterName)
@@ -57,6 +60,7 @@ type Options struct {
 type Fleet struct {
 	options   Options
 	directory *directory
+	library   *library
 	log       logr.Logger
 	// wake tells Start that there are members to launch.
 	wake chan struct{}
@@ -78,7 +82,7 @@ type Fleet struct {
 func New(o Options) *Fleet {
 	o.setDefaults()
 	return &Fleet{
-		options: o, directory: newDirectory(), log: o.Log.WithName("fleet"), wake: make(chan struct{}, 1),
+		options: o, directory: newDirectory(), library: newLibrary(), log: o.Log.WithName("fleet"), wake: make(chan struct{}, 1),
 		members: map[mesh.ClusterName]*member{}, leaving: map[mesh.ClusterName]<-chan struct{}{},
 		progress: make(chan struct{}),
 	}

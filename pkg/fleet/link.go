@@ -26,6 +26,7 @@ type link struct {
 	id        [sha256.Size]byte
 	options   *Options
 	directory *directory
+	library   *library
 	log       logr.Logger
 
 	transport *transport
@@ -73,7 +74,7 @@ func newLink(m *member, id [sha256.Size]byte, cfg *rest.Config) (*link, error) {
 		return nil, ErrServer
 	}
 	return &link{
-		name: m.name, id: id, options: o, directory: m.directory, log: m.log,
+		name: m.name, id: id, options: o, directory: m.directory, library: m.library, log: m.log,
 		transport: t, clients: c, gate: newGate(o.Sink, m.name), health: newHealth(), changed: m.poke,
 		doubt: make(chan struct{}, 1), recheck: make(chan struct{}, 1),
 		facts:    facts{expires: expiry(cfg)},
@@ -93,6 +94,7 @@ func (l *link) run(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() { l.probe(ctx) })
+	wg.Go(func() { l.study(ctx) })
 	l.survey(ctx)
 }
 
@@ -160,7 +162,7 @@ func (l *link) update(change func(*facts)) {
 		}
 	}
 	slices.Sort(f.unlisted)
-	f.known = f.known || f.surveyed && f.checked && len(f.unlisted) == 0
+	f.known = f.known || f.surveyed && f.checked && f.studied && len(f.unlisted) == 0
 	l.mu.Unlock()
 	l.changed()
 }

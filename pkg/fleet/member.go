@@ -17,6 +17,7 @@ type member struct {
 	name      mesh.ClusterName
 	options   *Options
 	directory *directory
+	library   *library
 	log       logr.Logger
 	// moved learns that the published status is new.
 	moved func(mesh.ClusterName)
@@ -48,7 +49,7 @@ type credentials struct {
 
 func newMember(f *Fleet, name mesh.ClusterName, c credentials) *member {
 	return &member{
-		name: name, options: &f.options, directory: f.directory, log: f.log.WithValues("cluster", name.String()),
+		name: name, options: &f.options, directory: f.directory, library: f.library, log: f.log.WithValues("cluster", name.String()),
 		moved: f.moved, wake: make(chan struct{}, 1),
 		leave: make(chan struct{}), ended: make(chan struct{}), gone: make(chan struct{}),
 		wanted: c, status: facts{}.status(),

@@ -31,6 +31,9 @@ type Status struct {
 	Missing []Access
 	// MissingKinds are the kinds that the API server does not serve, sorted.
 	MissingKinds []mesh.Kind
+	// Accepts is what the API server takes of Istio's kinds, nil where that is not known.
+	// Members whose schemas are equal share one.
+	Accepts *mesh.Accepted
 	// Unlisted are the kinds of which not all objects have been seen yet, sorted.
 	Unlisted []mesh.Kind
 	// LastSeen is when the API server last answered as it should.
@@ -56,7 +59,7 @@ func (a Status) equal(b Status) bool {
 		a.Reason == b.Reason && a.Message == b.Message &&
 		a.KubernetesVersion == b.KubernetesVersion && a.UID == b.UID &&
 		slices.Equal(a.Missing, b.Missing) && slices.Equal(a.MissingKinds, b.MissingKinds) &&
-		slices.Equal(a.Unlisted, b.Unlisted) && a.Expires.Equal(b.Expires) && a.Rotation == b.Rotation
+		a.Accepts == b.Accepts && slices.Equal(a.Unlisted, b.Unlisted) && a.Expires.Equal(b.Expires) && a.Rotation == b.Rotation
 }
 
 // facts are what one connection found out about its cluster.
@@ -69,7 +72,12 @@ type facts struct {
 	failed bool
 	// surveyed is whether it is known which kinds the cluster serves.
 	surveyed bool
-	// known is whether every kind has been listed once and access was checked: it stays.
+	// studied is whether it was asked for once what the cluster takes of Istio's kinds.
+	studied bool
+	// accepts is what that is, nil where it is not known.
+	accepts *mesh.Accepted
+	// known is whether every kind has been listed once, and access and schemas were
+	// asked for: it stays.
 	known   bool
 	version string
 	uid     string
@@ -104,7 +112,7 @@ func (f facts) status() Status {
 	s := Status{
 		State: f.state(), Connected: f.connected, Checked: f.checked,
 		KubernetesVersion: f.version, UID: f.uid,
-		Missing: f.missing, MissingKinds: f.absent, Unlisted: f.unlisted,
+		Missing: f.missing, MissingKinds: f.absent, Accepts: f.accepts, Unlisted: f.unlisted,
 		LastSeen: f.lastSeen, Expires: f.expires,
 	}
 	p := f.trouble()

@@ -34,6 +34,8 @@ func TestExpect(t *testing.T) {
 	l.listed(mesh.KindDependency, errEmptyOnce)
 	known(false, "with a list refused")
 	l.listed(mesh.KindDependency, nil)
+	known(false, "before anybody asked for schemas")
+	l.update(func(f *facts) { f.studied = true })
 	known(true, "with all listed, one before it was expected")
 	l.expect(mesh.KindRollout)
 	l.update(func(*facts) {})

@@ -42,6 +42,8 @@ type Health struct {
 	// Missing access, in words.
 	Missing      []string
 	MissingKinds []mesh.Kind
+	// Accepts is what the API server takes of Istio's kinds, nil where that is not known.
+	Accepts *mesh.Accepted
 	// Rotation is why newer credentials are not in use, empty where none wait.
 	Rotation string
 }
@@ -155,7 +157,7 @@ func leave(in Input) mesh.ClusterState {
 
 // rowOf is the cluster as plans shall see it.
 func rowOf(in Input, state mesh.ClusterState) mesh.Cluster {
-	row := mesh.Cluster{Name: in.Name, State: state, Weight: defaultWeight, Missing: in.Health.MissingKinds}
+	row := mesh.Cluster{Name: in.Name, State: state, Weight: defaultWeight, Missing: in.Health.MissingKinds, Accepts: in.Health.Accepts}
 	if in.MeshCluster == nil {
 		return row
 	}
