@@ -10,6 +10,9 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // Options say what mesh Start starts.
@@ -49,6 +52,8 @@ func Start(ctx context.Context, o Options) (*Bed, error) {
 	if o.Progress == nil {
 		o.Progress = os.Stderr
 	}
+	// What controller-runtime would say of a missing logger is nobody's output.
+	log.SetLogger(logr.Discard())
 	b := &Bed{Dir: dir, Begun: time.Now(), options: o, balancer: newBalancer()}
 	var err error
 	if b.root, err = newRoot(); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -271,4 +272,14 @@ func isReady(p *corev1.Pod) bool {
 		}
 	}
 	return false
+}
+
+// Roll replaces the pods of a Deployment, as kubectl rollout restart does, and
+// waits until that is done.
+func (c *Cluster) Roll(ctx context.Context, namespace, deployment string) error {
+	patch := fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":%q}}}}}`, time.Now().Format(time.RFC3339Nano))
+	if _, err := c.kube.AppsV1().Deployments(namespace).Patch(ctx, deployment, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+		return err
+	}
+	return c.Settled(ctx, namespace, deployment)
 }
