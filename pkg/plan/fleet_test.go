@@ -17,7 +17,8 @@ import (
 // everything is settled after a few rounds and then needs no write; a process
 // that starts anew writes nothing, whichever clusters it has not seen yet; what
 // nobody asks for any more is deleted; no client is without an endpoint on the
-// way; and every object is valid and cannot make a gateway send a request back.
+// way; every object is valid and cannot make a gateway send a request back; and an
+// egress is used while it is there and available, and goes when nobody needs it.
 func FuzzFleet(f *testing.F) {
 	for seed := range uint64(6) {
 		f.Add(plantest.Seeded(seed, 3<<10))
@@ -34,7 +35,10 @@ func runFleet(t *testing.T, data []byte) {
 	for !source.Done() && !t.Failed() {
 		e := latest(rows.Event(fleet.Rows))
 		fleet.Observe(e)
-		if err := fleet.Settle(func(p plantest.Plan) { checkOrder(t, fleet, source, p) }); err != nil {
+		if err := fleet.Settle(func(p plantest.Plan) {
+			checkOrder(t, fleet, source, p)
+			checkEgressOps(t, fleet, p)
+		}); err != nil {
 			t.Errorf("after %+v: %v", e, err)
 		}
 		checkObjects(t, fleet)
@@ -143,7 +147,7 @@ func checkLeft(t *testing.T, fleet *plantest.Fleet) {
 			t.Errorf("%s is left in a cluster that is being cleaned", ref)
 		}
 		for _, c := range h.Endpoints {
-			excused := kept[ref] && leadsOn(h, states)
+			excused := kept[ref] && leadsOn(h, states) || mesh.IsEgressName(h.Name) && needsKept(fleet, h, kept)
 			if c != ref.Cluster && states[c].Leaving() && !excused {
 				t.Errorf("%s still has an endpoint in %s, which leaves", ref, c)
 			}

@@ -28,6 +28,8 @@ func checkObjects(t *testing.T, fleet *plantest.Fleet) {
 		}
 		for _, o := range p.Result.Objects {
 			switch {
+			case mesh.IsEgressName(o.Ref.Name):
+				checkEgress(t, fleet, o)
 			case o.Ref.Kind != mesh.KindServiceEntry:
 			case o.Inbound:
 				checkInbound(t, o)

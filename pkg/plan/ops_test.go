@@ -94,7 +94,7 @@ func (w world) wrong(fleet *plantest.Fleet, before, after world) []string {
 			continue
 		}
 		switch {
-		case ref.Kind == mesh.KindVirtualService:
+		case ref.Kind == mesh.KindVirtualService && !mesh.IsEgressName(ref.Name):
 			if (before.routes(ref) || before[ref].Ref == mesh.Ref{}) && (after.routes(ref) || after[ref].Ref == mesh.Ref{}) && !w.routes(ref) {
 				out = append(out, ref.String()+" routes to a subset that its DestinationRule does not have, or to no ServiceEntry")
 			}

@@ -96,21 +96,28 @@ func (w *world) event(rows *plantest.Rows) plantest.Event {
 	if !rows.Once(8) || len(w.services) == 0 {
 		return rows.Event(w.rows)
 	}
-	keys := slices.SortedFunc(maps.Keys(w.services), mesh.ServiceKey.Compare)
-	key := keys[rows.Below(len(keys))]
 	var e plantest.Event
-	for _, op := range w.services[key].Ops {
+	for _, op := range w.ops(rows) {
 		if op.Action == diff.Delete {
 			continue
 		}
 		if held, err := plantest.Held(op.Object, int(rows.Version())); err == nil {
-			e.Put = append(e.Put, held)
+			e.Put = append(e.Put, rows.Changed(held))
 		}
 	}
 	if e.Put == nil {
 		return rows.Event(w.rows)
 	}
 	return e
+}
+
+// ops are those of one plan, of a service or now and then of a cluster.
+func (w *world) ops(rows *plantest.Rows) []diff.Op {
+	if names := slices.Sorted(maps.Keys(w.clusters)); rows.Once(3) && len(names) > 0 {
+		return w.clusters[names[rows.Below(len(names))]].Plan.Ops
+	}
+	keys := slices.SortedFunc(maps.Keys(w.services), mesh.ServiceKey.Compare)
+	return w.services[keys[rows.Below(len(keys))]].Ops
 }
 
 func everywhere(mesh.ClusterName) bool { return true }

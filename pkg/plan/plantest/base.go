@@ -10,7 +10,7 @@ import (
 // Base is a fleet that works: x/stage serves in namespace a of c1 and c2, y of
 // namespace b calls it from c2 and c3, and policies of each kind are about it.
 // A part of the requests goes to a canary, which c2 runs. Random rows have the
-// same names, so they change it.
+// same names, so they change it. Those in c3 reach the others by an egress.
 func (r *Rows) Base() []mesh.Row {
 	subset, weight := v1alpha1.Subset{Name: "canary", Labels: map[string]v1alpha1.LabelValue{"version": "v2"}}, int32(5)
 	rows := []mesh.Row{
@@ -32,7 +32,10 @@ func (r *Rows) Base() []mesh.Row {
 		}})
 	}
 	for _, c := range []mesh.ClusterName{"c1", "c2", "c3"} {
-		rows = append(rows, mesh.Cluster{Name: c, State: mesh.ClusterSynced, Locality: r.locality(), Gateways: []mesh.GatewayAddress{{Address: "192.0.2.9", Port: 15443}}})
+		rows = append(rows, mesh.Cluster{
+			Name: c, State: mesh.ClusterSynced, Locality: r.locality(), Gateways: []mesh.GatewayAddress{{Address: "192.0.2.9", Port: 15443}},
+			Reach: mesh.Reach{Egress: c == "c3", Permitted: true},
+		})
 		if c != "c3" {
 			rows = append(rows, server(c, "one", nil)...)
 		}

@@ -55,6 +55,11 @@ func (r *Rows) touched(there map[mesh.Ref]mesh.Row) mesh.Row {
 		return m
 	}
 	switch o := there[r.Ref(Sorted(there))].(type) {
+	case mesh.Held:
+		if mesh.IsEgressName(o.Name) && o.Ours {
+			o.Version = r.Version()
+			return r.Changed(o)
+		}
 	case mesh.Workload:
 		o.Created = int64(r.Below(3))
 		return o

@@ -22,11 +22,13 @@ type Fleet struct {
 	// Objects of ours as they were written.
 	Objects map[mesh.Ref]mesh.Object
 	version int
+	// started are the Deployments and Services that their cluster has acted on.
+	started map[mesh.Ref]bool
 }
 
 // NewFleet returns one that has nothing.
 func NewFleet(s mesh.Settings) *Fleet {
-	return &Fleet{Settings: s, Snapshot: snapshot.New(s), Rows: map[mesh.Ref]mesh.Row{}, Objects: map[mesh.Ref]mesh.Object{}}
+	return &Fleet{Settings: s, Snapshot: snapshot.New(s), Rows: map[mesh.Ref]mesh.Row{}, Objects: map[mesh.Ref]mesh.Object{}, started: map[mesh.Ref]bool{}}
 }
 
 // Observe lets an event happen. Objects that it touches are ours no more, or
@@ -77,6 +79,9 @@ func (f *Fleet) Plans() iter.Seq[Plan] {
 func (f *Fleet) Do(op diff.Op) error {
 	f.version++
 	if op.Action == diff.Delete {
+		if f.drain(op.Ref) {
+			return nil
+		}
 		f.Observe(Event{Delete: []mesh.Ref{op.Ref}})
 		return nil
 	}
@@ -87,7 +92,7 @@ func (f *Fleet) Do(op diff.Op) error {
 	if err != nil {
 		return err
 	}
-	f.Observe(Event{Put: []mesh.Row{row}})
+	f.Observe(Event{Put: []mesh.Row{f.keeping(row)}})
 	f.Objects[op.Ref] = op.Object
 	return nil
 }
@@ -95,7 +100,7 @@ func (f *Fleet) Do(op diff.Op) error {
 // Settle carries out every plan until nothing is left to write, calling before
 // for each plan that has ops. It fails if that takes too many rounds.
 func (f *Fleet) Settle(before func(Plan)) error {
-	const rounds = 6
+	const rounds = 12
 	for range rounds {
 		busy := false
 		for p := range f.Plans() {
@@ -110,7 +115,7 @@ func (f *Fleet) Settle(before func(Plan)) error {
 				}
 			}
 		}
-		if !busy {
+		if !busy && !f.act() {
 			return nil
 		}
 	}
@@ -143,6 +148,9 @@ func (f *Fleet) Restart(unseen []mesh.ClusterName, pass func(mesh.Ref) bool) *Fl
 		out.Observe(Event{Put: []mesh.Row{row}})
 		if o, ok := f.Objects[ref]; ok {
 			out.Objects[ref] = o
+		}
+		if f.started[ref] {
+			out.started[ref] = true
 		}
 	}
 	return out

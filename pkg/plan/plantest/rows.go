@@ -28,7 +28,7 @@ type Rows struct {
 func (r *Rows) Any() mesh.Row {
 	kinds := []func() mesh.Row{
 		r.Workload, r.Workload, r.Workload, r.Service, r.Service, r.Namespace, r.Node, r.WorkloadIdentity,
-		r.Dependency, r.Dependency, r.TrafficPolicy, r.TrafficPolicy, r.RoutingPolicy, r.Cluster, r.Cluster, r.Held,
+		r.Dependency, r.Dependency, r.TrafficPolicy, r.TrafficPolicy, r.RoutingPolicy, r.Cluster, r.Cluster, r.Held, r.Egress,
 	}
 	return kinds[r.Below(len(kinds))]()
 }
@@ -140,7 +140,7 @@ func (r *Rows) Cluster() mesh.Row {
 		State: Pick(r.Source, mesh.ClusterSynced, mesh.ClusterSynced, mesh.ClusterSynced, mesh.ClusterSynced, mesh.ClusterConnecting, mesh.ClusterConnecting,
 			mesh.ClusterLost, mesh.ClusterRefused, mesh.ClusterWithdrawing, mesh.ClusterCleaning, mesh.ClusterRemoved),
 		Locality: r.locality(), Network: Pick(r.Source, "", "net"), TrustDomain: Pick(r.Source, "", "corp"),
-		Weight: int32(r.Below(3)), Drained: r.Once(6), Accepts: r.accepts(),
+		Weight: int32(r.Below(3)), Drained: r.Once(6), Accepts: r.accepts(), Reach: r.reach(),
 	}
 	if r.Below(3) > 0 {
 		c.Gateways = []mesh.GatewayAddress{{Address: "192.0.2.9", Port: 15443}}
@@ -319,6 +319,7 @@ func (r *Rows) Held() mesh.Row {
 	if h.Kind == mesh.KindServiceEntry {
 		h.Endpoints = Some[mesh.ClusterName](r.Source, "c1", "c2", "c3")
 		h.Sources = Some[mesh.ClusterName](r.Source, "c1", "c2", "c3")
+		h.Egress = Some[mesh.ClusterName](r.Source, "c1", "c2", "c3")
 	}
 	return h
 }
