@@ -203,13 +203,22 @@ type OutlierDetection struct {
 }
 
 // Retries says how often and when a request is tried again. A retry always
-// goes on to further clusters once it has tried one twice.
+// goes on to further clusters once it has tried one so often as triesPerCluster says.
 type Retries struct {
-	// attempts after the first try; 0 turns retries off. N clusters need 2(N-1). Unset means 4.
+	// attempts after the first try; 0 turns retries off. N clusters need
+	// triesPerCluster times N-1. Unset means 4.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=50
 	Attempts *int32 `json:"attempts,omitempty"`
+	// triesPerCluster is after how many tries a request goes on to the next
+	// cluster. With 1 it gets past two dead clusters even while one of them is
+	// just being ejected, at the cost of one EnvoyFilter in each namespace of
+	// clients. Unset means 2, as Istio does by itself.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=2
+	TriesPerCluster *int32 `json:"triesPerCluster,omitempty"`
 	// perTryTimeout bounds one try once its connection stands. Unset means timeout.
 	// +optional
 	PerTryTimeout *Duration `json:"perTryTimeout,omitempty"`

@@ -653,6 +653,11 @@ func (in *Retries) DeepCopyInto(out *Retries) {
 		*out = new(int32)
 		**out = **in
 	}
+	if in.TriesPerCluster != nil {
+		in, out := &in.TriesPerCluster, &out.TriesPerCluster
+		*out = new(int32)
+		**out = **in
+	}
 	if in.PerTryTimeout != nil {
 		in, out := &in.PerTryTimeout, &out.PerTryTimeout
 		*out = new(Duration)

@@ -25,7 +25,7 @@ func (p *planner) checkBudget(r reach) {
 	req := failover.Request{Clusters: len(r.order), Connect: p.connectTimeout(), Timeout: spec.Timeout.Value()}
 	if spec.Retries != nil {
 		req.Retries, req.Attempts, req.RetryOn = true, attempts(spec.Retries), retryOn(spec.Retries)
-		req.PerTry = spec.Retries.PerTryTimeout.Value()
+		req.PerTry, req.TriesPerCluster = spec.Retries.PerTryTimeout.Value(), triesPerCluster(spec.Retries)
 	}
 	for _, why := range failover.Budget(req) {
 		s := shortfall{len(r.order), why}

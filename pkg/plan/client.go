@@ -60,7 +60,7 @@ func (p *planner) client(name mesh.ClusterName) []mesh.Object {
 	}
 	if len(served) > 0 {
 		out = append(out, subsets...)
-		out = append(out, p.windows(name, slices.Concat(served, p.hostsOf(reaches)))...)
+		out = append(out, p.tuning(name, slices.Concat(served, p.hostsOf(reaches)))...)
 	}
 	return append(out, p.filters(name, served)...)
 }
@@ -219,7 +219,7 @@ func (p *planner) endpoints(r reach, b backend) []*networking.WorkloadEntry {
 	if e, ok := p.through(r.client, b.cluster); ok {
 		return append(out, p.egressEndpoint(e, b.cluster, labels))
 	}
-	for _, g := range b.cluster.Gateways {
+	for _, g := range addressesFor(r.client, b.cluster.Gateways) {
 		ports := map[string]uint32{}
 		for _, po := range p.ports {
 			ports[po.name()] = uint32(g.Port)

@@ -186,6 +186,11 @@ func retryOn(r *v1alpha1.Retries) []string {
 	return []string{"connect-failure", "refused-stream", "reset-before-request", "unavailable"}
 }
 
+// triesPerCluster of a policy that states retries.
+func triesPerCluster(r *v1alpha1.Retries) int {
+	return int(orDefault(r.TriesPerCluster, failover.TriesPerCluster))
+}
+
 // retries of a route. A retry goes on to further clusters by itself, so that
 // one request survives whatever the proxy knows of ejections at that moment.
 func retries(r *v1alpha1.Retries) *networking.HTTPRetry {

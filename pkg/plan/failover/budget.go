@@ -1,15 +1,17 @@
 package failover
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 )
 
-// triesPerRank is how many tries of a request go to one rank before
-// retryRemoteLocalities turns to the next (update_frequency 2, docs/failover.md).
-const triesPerRank = 2
+// TriesPerCluster is how many tries of a request go to one cluster before
+// retryRemoteLocalities turns to the next, unless something else is stated:
+// Istio sets update_frequency 2.
+const TriesPerCluster = 2
 
 // Request is what decides how far one request gets.
 type Request struct {
@@ -19,6 +21,8 @@ type Request struct {
 	Retries bool
 	// Attempts after the first try.
 	Attempts int
+	// TriesPerCluster before a request goes on to the next one, 1 or 2; zero means 2.
+	TriesPerCluster int
 	// PerTry bounds one try once connected, zero if only Timeout does.
 	PerTry time.Duration
 	// Connect bounds connecting.
@@ -35,17 +39,23 @@ func Budget(r Request) []string {
 	if r.Clusters < 2 {
 		return nil
 	}
-	need := triesPerRank * (r.Clusters - 1)
+	r.TriesPerCluster = cmp.Or(r.TriesPerCluster, TriesPerCluster)
+	need := r.TriesPerCluster * (r.Clusters - 1)
 	if !r.Retries {
 		return []string{fmt.Sprintf("no retries are set, so requests fail until a dead cluster is ejected: set retries.attempts to at least %d", need)}
 	}
 	var out []string
 	if r.Attempts < need {
-		reach := r.Attempts/triesPerRank + 1
+		reach := r.Attempts/r.TriesPerCluster + 1
 		out = append(out, fmt.Sprintf("%d attempts reach %d of %d clusters: set retries.attempts to at least %d", r.Attempts, reach, r.Clusters, need))
 	}
 	if !retriesResets(r.RetryOn) {
 		out = append(out, "a gateway accepts connections for dead services, which the client sees as a reset: add reset-before-request or reset to retries.retryOn")
+	}
+	if r.Clusters > 2 && r.TriesPerCluster > 1 {
+		// Envoy works out the next cluster at every second retry and keeps to it
+		// in between, though it may be ejected by then: "no healthy upstream".
+		out = append(out, "while one cluster is ejected, requests fail that are between their two tries of a second one when that is ejected too: set retries.triesPerCluster to 1")
 	}
 	return append(out, r.time(need)...)
 }
