@@ -42,7 +42,7 @@ fmt: ## Format all Go files and sort their imports.
 	$(LINT) fmt
 
 .PHONY: tidy
-tidy: ## Bring go.mod and go.sum of all three modules in order.
+tidy: ## Bring go.mod and go.sum of all three modules in order, but for hack/istiolines, which builds nothing.
 	$(GO) mod tidy
 	cd hack/tools && $(GO) mod tidy
 	cd hack/testbin && $(GO) mod tidy -e

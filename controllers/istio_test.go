@@ -65,9 +65,9 @@ func TestIstioUpgrade(t *testing.T) {
 // warms returns a check that a DestinationRule has a warm-up.
 func warms(want string) func(*unstructured.Unstructured) error {
 	return func(u *unstructured.Unstructured) error {
-		got, _, err := unstructured.NestedString(u.Object, "spec", "trafficPolicy", "loadBalancer", "warmup", "duration")
+		got, _, _ := unstructured.NestedString(u.Object, "spec", "trafficPolicy", "loadBalancer", "warmup", "duration")
 		if got != want {
-			return fmt.Errorf("warm-up %q (%v), want %q", got, err, want)
+			return fmt.Errorf("warm-up %q, want %q", got, want)
 		}
 		return nil
 	}

@@ -29,7 +29,7 @@ func Part(t *testing.T, path, begin, end, got string) {
 		return
 	}
 	next := string(before) + begin + "\n" + got + end + "\n" + string(after)
-	if err := os.WriteFile(path, []byte(next), 0o644); err != nil { //nolint:gosec // A page that anybody may read.
+	if err := os.WriteFile(path, []byte(next), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
