@@ -175,22 +175,25 @@ type Cluster struct {
 	Gateways []GatewayAddress
 	// GatewayNamespaces are where the gateway Services are, sorted.
 	GatewayNamespaces []string
+	// IPv6 is whether its own Services have IPv6 addresses in the first place. A
+	// snapshot works it out of the Service of its API server.
+	IPv6 bool
 	// Weight breaks ties of locality, higher first.
 	Weight int32
 	// Drained is whether other clusters shall send no requests here.
 	Drained bool
 	// Missing are kinds that the cluster does not serve, sorted.
 	Missing []Kind
-	// Reach is how its clients reach other clusters.
-	Reach Reach
-	// Egresses are its routers to other clusters, by namespace and name. A
-	// snapshot works them out of what the cluster holds.
-	Egresses []Egress
 	// Accepts is what its API server takes of Istio's kinds, nil where that is not known.
 	Accepts *Accepted
 	// Istio is the version of its istiod, empty where that does not say. A snapshot
 	// works it out of what the cluster runs.
 	Istio string
+	// Reach is how its clients reach other clusters.
+	Reach Reach
+	// Egresses are its routers to other clusters, by namespace and name. A
+	// snapshot works them out of what the cluster holds.
+	Egresses []Egress
 }
 
 // Key implements Row.

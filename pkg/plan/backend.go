@@ -274,10 +274,6 @@ func (p *planner) findUnserved() {
 			p.tell(v1alpha1.ReasonLocalityUnknown, fmt.Sprintf(
 				"The region of cluster %s is not known, so it comes after those that are: label its nodes or set MeshCluster.spec.region", b.cluster.Name))
 		}
-		if len(b.cluster.Gateways) > 1 && p.reachedByGateway(b.cluster) {
-			p.tell(v1alpha1.ReasonManyGatewayAddresses, fmt.Sprintf(
-				"Cluster %s has %d gateway addresses, so clients hold as many endpoints for it and eject them one by one: give it one address, or set spec.reach of the clients' clusters to Egress", b.cluster.Name, len(b.cluster.Gateways)))
-		}
 	}
 }
 

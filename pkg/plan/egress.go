@@ -18,6 +18,10 @@ import (
 // of it stays: it goes only when nothing that is held needs it.
 func egress(v snapshot.Cluster, r *Result) {
 	needed, planned := map[string]bool{}, map[mesh.Ref]bool{}
+	reach := v.Cluster.Reach
+	if reach.Egress && !reach.Permitted {
+		r.Findings = append(r.Findings, forbidden(v.Cluster))
+	}
 	for _, remote := range v.Remotes {
 		router := newRouter(v, remote)
 		needed[router.name] = true
@@ -26,7 +30,7 @@ func egress(v snapshot.Cluster, r *Result) {
 			planned[o.Ref] = true
 		}
 		r.Objects = append(r.Objects, objects...)
-		if why == nil && v.Cluster.Reach.Egress {
+		if why == nil && reach.Egress && reach.Permitted {
 			why = router.pending()
 		}
 		if why != nil {
@@ -58,12 +62,8 @@ func drains(held []mesh.Held, h mesh.Held) bool {
 func (r router) plan() ([]mesh.Object, *mesh.Finding) {
 	c := r.view.Cluster
 	switch {
-	case !c.Reach.Egress:
+	case !c.Reach.Egress || !c.Reach.Permitted:
 		return nil, nil
-	case len(c.Reach.Denied) > 0:
-		return nil, r.find(fmt.Sprintf("the credentials of %s do not allow: %s; grant it by config/member/egress, or set spec.reach to Gateway", c.Name, strings.Join(c.Reach.Denied, ", ")))
-	case !c.Reach.Permitted:
-		return nil, r.find("it is not known yet whether the credentials allow to write it")
 	case len(r.remote.Gateways) == 0 || !r.remote.State.Known():
 		return nil, r.find(fmt.Sprintf("the addresses of the gateway of %s are not known", r.remote.Name))
 	}
@@ -77,6 +77,18 @@ func (r router) plan() ([]mesh.Object, *mesh.Finding) {
 		}
 	}
 	return objects, nil
+}
+
+// forbidden says that no router can be written to a member, or that nobody knows.
+func forbidden(c mesh.Cluster) mesh.Finding {
+	why := "it is not known yet what the credentials allow"
+	if len(c.Reach.Denied) > 0 {
+		why = fmt.Sprintf("the credentials do not allow: %s; grant it by config/member/egress, or set spec.reach to Gateway", strings.Join(c.Reach.Denied, ", "))
+	}
+	return mesh.Finding{
+		Reason: v1alpha1.ReasonEgressPending, Object: c.Key(),
+		Message: "No egress is made or changed, and clients are sent to the gateways of other clusters where there is none: " + why,
+	}
 }
 
 // pending is why clients are not sent to a router that is planned, nil if they are.
@@ -146,13 +158,4 @@ func (p *planner) withEgress(o mesh.Object, client mesh.Cluster) mesh.Object {
 		o.Annotations[mesh.AnnotationEgress] = strings.Join(slices.Compact(names), ",")
 	}
 	return o
-}
-
-// reachedByGateway is whether the clients of any other cluster are sent to the
-// addresses of a cluster's gateway.
-func (p *planner) reachedByGateway(c mesh.Cluster) bool {
-	return slices.ContainsFunc(p.clients, func(client mesh.Client) bool {
-		_, ok := p.through(p.clusters[client.Cluster], c)
-		return client.Cluster != c.Name && !ok
-	})
 }

@@ -92,7 +92,7 @@ func checkInbound(t *testing.T, o mesh.Object) {
 		t.Errorf("%s is visible outside of the gateway's namespace: %v", o.Ref, spec.ExportTo)
 	}
 	for _, e := range spec.Endpoints {
-		if e.Labels[mesh.LabelCluster] != string(o.Ref.Cluster) || strings.HasPrefix(e.Address, "192.0.2.9") || e.Address == "gw.example" {
+		if e.Labels[mesh.LabelCluster] != string(o.Ref.Cluster) || strings.HasPrefix(e.Address, "192.0.2.9") || e.Address == "2001:db8::9" || e.Address == "gw.example" {
 			t.Errorf("%s leads out of the cluster: %v", o.Ref, e)
 		}
 	}

@@ -58,6 +58,7 @@ func Service(v snapshot.Service) Result {
 	}
 	p.findBudget()
 	p.findUnserved()
+	p.findManyAddresses()
 	p.findSubsetsUnserved()
 	return p.result(p.withoutForeign(objects), p.keeps(objects))
 }

@@ -34,6 +34,7 @@ type router struct {
 }
 
 func newRouter(v snapshot.Cluster, remote mesh.Cluster) router {
+	remote.Gateways = routerAddressesFor(v.Cluster, remote.Gateways)
 	return router{view: v, remote: remote, namespace: v.Settings.SyncNamespace, name: mesh.EgressName(remote.Name)}
 }
 

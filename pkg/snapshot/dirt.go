@@ -62,7 +62,7 @@ func (d *dirt) kubeServices(changed []mesh.Service) {
 		for _, inst := range d.s.by.instanceNamespace.get(svc.In()) {
 			d.services[inst.Service] = true
 		}
-		if svc.Gateway != nil {
+		if svc.Gateway != nil || isAPIService(svc) {
 			d.members[svc.Cluster] = true
 		}
 	}

@@ -23,6 +23,10 @@ func TestRare(t *testing.T) {
 		"somebody else makes an object with the host of a subset": {{mesh.Held{
 			Ref: mesh.Ref{Cluster: "c3", Kind: mesh.KindServiceEntry, Namespace: "b", Name: "rare"}, Hosts: []string{mesh.Key("x", "stage").SubsetHost("canary", settings.Suffix)},
 		}}},
+		"a cluster's Services turn out to have IPv6 addresses": {
+			{mesh.Cluster{Name: "c1", State: mesh.ClusterSynced, Gateways: []mesh.GatewayAddress{{Address: "192.0.2.9", Port: 15443}, {Address: "2001:db8::9", Port: 15443}}}, c4},
+			{mesh.Service{Ref: mesh.Ref{Cluster: "c3", Kind: mesh.KindService, Namespace: "default", Name: "kubernetes"}, ClusterIP: "fd00::1"}},
+		},
 		"an older policy gets its say when its target is served": {
 			{aliasOf(mesh.Hub, "a", "x", 5), aliasOf("c1", "b", "z", 1)},
 			{server("c1", "b", "z", "stage", 1)},

@@ -3,6 +3,7 @@ package snapshot
 import (
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -185,9 +186,29 @@ func (s *Snapshot) effective(c mesh.Cluster) mesh.Cluster {
 		}
 	}
 	c.GatewayNamespaces = compact(c.GatewayNamespaces)
+	c.IPv6 = s.ipv6(c.Name)
 	c.Egresses = s.egresses(c.Name)
 	c.Istio = s.istioVersion(c.Name)
 	return c
+}
+
+// apiService and apiNamespace name the Service under which every cluster has its
+// API server. Its address is of the family that the cluster gives to Services.
+const (
+	apiService   = "kubernetes"
+	apiNamespace = "default"
+)
+
+// ipv6 is whether the Services of a cluster have IPv6 addresses in the first place.
+func (s *Snapshot) ipv6(c mesh.ClusterName) bool {
+	svc, _ := s.services.get(mesh.Ref{Cluster: c, Kind: mesh.KindService, Namespace: apiNamespace, Name: apiService})
+	ip, err := netip.ParseAddr(svc.ClusterIP)
+	return err == nil && ip.Is6()
+}
+
+// isAPIService is whether a Service is the one that ipv6 asks.
+func isAPIService(svc mesh.Service) bool {
+	return svc.Namespace == apiNamespace && svc.Name == apiService
 }
 
 // majority is the region of most nodes, and the zone of more than half of those

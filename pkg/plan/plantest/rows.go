@@ -114,6 +114,9 @@ func (r *Rows) Service() mesh.Row {
 	for _, number := range Pick(r.Source, []int32{80}, []int32{80, 443}, []int32{80}, nil) {
 		s.Ports = append(s.Ports, mesh.ServicePort{Number: number, Protocol: Pick(r.Source, protocols...), TargetName: Pick(r.Source, "", "web")})
 	}
+	if r.Once(12) {
+		s.Namespace, s.Name, s.ClusterIP, s.Headless = "default", "kubernetes", Pick(r.Source, "fd00::1", "10.0.0.9"), false
+	}
 	if r.Once(6) {
 		s.Gateway = []mesh.GatewayAddress{}
 		s.Namespace = Pick(r.Source, "istio-system", "b")
@@ -144,6 +147,9 @@ func (r *Rows) Cluster() mesh.Row {
 	}
 	if r.Below(3) > 0 {
 		c.Gateways = []mesh.GatewayAddress{{Address: "192.0.2.9", Port: 15443}}
+		for _, address := range Some(r.Source, "2001:db8::9", "gw.example") {
+			c.Gateways = append(c.Gateways, mesh.GatewayAddress{Address: address, Port: 15443})
+		}
 	}
 	return c
 }
