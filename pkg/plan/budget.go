@@ -23,6 +23,9 @@ func (p *planner) checkBudget(r reach) {
 	}
 	spec := p.traffic.spec
 	req := failover.Request{Clusters: len(r.order), Connect: p.connectTimeout(), Timeout: spec.Timeout.Value()}
+	if detection := p.outlierDetection(r); detection != nil {
+		req.MaxEjection = int(detection.MaxEjectionPercent)
+	}
 	if spec.Retries != nil {
 		req.Retries, req.Attempts, req.RetryOn = true, attempts(spec.Retries), retryOn(spec.Retries)
 		req.PerTry, req.TriesPerCluster = spec.Retries.PerTryTimeout.Value(), triesPerCluster(spec.Retries)

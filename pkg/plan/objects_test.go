@@ -30,6 +30,8 @@ func checkObjects(t *testing.T, fleet *plantest.Fleet) {
 			switch {
 			case mesh.IsEgressName(o.Ref.Name):
 				checkEgress(t, fleet, o)
+			case o.Ref.Kind == mesh.KindVirtualService:
+				checkRoutes(t, byRef, o)
 			case o.Ref.Kind != mesh.KindServiceEntry:
 			case o.Inbound:
 				checkInbound(t, o)
@@ -42,6 +44,28 @@ func checkObjects(t *testing.T, fleet *plantest.Fleet) {
 				}
 			}
 		}
+	}
+}
+
+// checkRoutes fails if a route leads to a host of a subset that the plan does not
+// have in that cluster, or if its last route is not for every request.
+func checkRoutes(t *testing.T, planned map[mesh.Ref]mesh.Object, o mesh.Object) {
+	t.Helper()
+	for _, to := range destinations(o) {
+		entry, rule := o.Ref, o.Ref
+		entry.Kind, rule.Kind = mesh.KindServiceEntry, mesh.KindDestinationRule
+		entry.Name, rule.Name = mesh.ObjectName(to.Host, ""), mesh.ObjectName(to.Host, "")
+		_, known := planned[entry]
+		if to.Host != o.Ref.Name && (!known || to.Subset != "" && !slices.Contains(planned[rule].Subsets, to.Subset)) {
+			t.Errorf("%s leads to %s %s, which is not there", o.Ref, to.Host, to.Subset)
+		}
+	}
+	spec := &networking.VirtualService{}
+	if err := json.Unmarshal(o.Spec, spec); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(spec.Http); n > 0 && len(spec.Http[n-1].Match) > 0 && (spec.Http[n-1].Match[0].Uri != nil || len(spec.Http[n-1].Match[0].Headers) > 0) {
+		t.Errorf("%s leaves requests that no route matches without one", o.Ref)
 	}
 }
 

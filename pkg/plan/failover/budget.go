@@ -31,6 +31,8 @@ type Request struct {
 	Timeout time.Duration
 	// RetryOn are Envoy's retry conditions.
 	RetryOn []string
+	// MaxEjection is how many percent of the clusters may be ejected at once, zero if that is not known.
+	MaxEjection int
 }
 
 // Budget says what keeps one request from reaching the last cluster while all
@@ -41,10 +43,13 @@ func Budget(r Request) []string {
 	}
 	r.TriesPerCluster = cmp.Or(r.TriesPerCluster, TriesPerCluster)
 	need := r.TriesPerCluster * (r.Clusters - 1)
-	if !r.Retries {
-		return []string{fmt.Sprintf("no retries are set, so requests fail until a dead cluster is ejected: set retries.attempts to at least %d", need)}
-	}
 	var out []string
+	if most := r.Clusters * r.MaxEjection / 100; r.MaxEjection > 0 && most < r.Clusters-1 {
+		out = append(out, fmt.Sprintf("%d percent of %d clusters are %d, so requests keep on trying others that are dead: set outlierDetection.maxEjectionPercent to 100", r.MaxEjection, r.Clusters, most))
+	}
+	if !r.Retries {
+		return append(out, fmt.Sprintf("no retries are set, so requests fail until a dead cluster is ejected: set retries.attempts to at least %d", need))
+	}
 	if r.Attempts < need {
 		reach := r.Attempts/r.TriesPerCluster + 1
 		out = append(out, fmt.Sprintf("%d attempts reach %d of %d clusters: set retries.attempts to at least %d", r.Attempts, reach, r.Clusters, need))
