@@ -25,6 +25,11 @@ const (
 	defaultAttempts          = 4
 )
 
+// panicBelow is the percentage of clusters that are not ejected below which all
+// of them are called again: with Istio's 0 a proxy that has ejected every cluster,
+// the last one perhaps for a moment of its own, would call none.
+const panicBelow = 1
+
 // destination is the DestinationRule of a host: mutual TLS, the bounds of
 // connections, when a cluster is ejected and which one comes next.
 func (p *planner) destination(r reach, host string) mesh.Object {
@@ -128,6 +133,7 @@ func (p *planner) outlierDetection(r reach) *networking.OutlierDetection {
 		Interval:                 durationpb.New(cmp.Or(policy.Interval.Value(), defaultInterval)),
 		BaseEjectionTime:         durationpb.New(cmp.Or(policy.BaseEjectionTime.Value(), defaultBaseEjectionTime)),
 		MaxEjectionPercent:       orDefault(policy.MaxEjectionPercent, defaultMaxEjection),
+		MinHealthPercent:         panicBelow,
 	}
 }
 
