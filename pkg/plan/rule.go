@@ -167,7 +167,7 @@ func weighed(parts []part, r reach, host string, po port) []*networking.HTTPRout
 		}
 		for _, s := range shares {
 			// Places that do not serve are left out of shares, so their sum may be less than a whole.
-			weight := max(1, t.weight*s.Weight*whole/sum)
+			weight := max(1, t.weight*s.Weight*whole/max(1, sum))
 			if len(parts) == 1 {
 				weight = s.Weight * whole
 			}

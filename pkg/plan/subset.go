@@ -35,8 +35,7 @@ func (p *planner) findSubsets() {
 	for _, s := range spec.Subsets {
 		found := subset{Subset: s, host: p.v.Key.SubsetHost(s.Name, p.settings.Suffix)}
 		if !mesh.ValidEnv(s.Name) || len(found.host) > mesh.MaxHost {
-			p.find(v1alpha1.ReasonPolicyInvalid, p.traffic.split, fmt.Sprintf(
-				"The subset %q cannot have the host %s of at most %d characters: give it a shorter name of letters, digits and '-'", s.Name, found.host, mesh.MaxHost))
+			p.findSubsetUnserved(found, fmt.Sprintf("its host %s cannot be one of at most %d characters: give it a shorter name of letters, digits and '-'", found.host, mesh.MaxHost))
 			continue
 		}
 		p.serveSubset(&found)
@@ -50,32 +49,38 @@ func (p *planner) findSubsets() {
 func (p *planner) serveSubset(s *subset) {
 	byCluster := map[mesh.ClusterName][]mesh.Instance{}
 	for _, inst := range p.instances {
-		if carries(inst, s.Labels) && !p.external && !p.clusters[inst.Cluster].State.Gone() {
+		if carries(inst, s.Labels) {
 			byCluster[inst.Cluster] = append(byCluster[inst.Cluster], inst)
 		}
+	}
+	if p.external {
+		p.findSubsetUnserved(*s, "addresses outside the mesh have no pods: leave it out of policies for them")
+		return
 	}
 	if len(byCluster) == 0 {
 		p.findSubsetUnserved(*s, fmt.Sprintf("no workload of %s has a pod template with the labels %s: deploy one, or correct the labels", p.v.Key, nameLabels(s.Labels)))
 		return
 	}
-	for _, name := range slices.Sorted(maps.Keys(byCluster)) {
-		instances := byCluster[name]
+	for _, c := range p.v.Clusters {
+		instances := byCluster[c.Name]
+		if len(instances) == 0 || c.State.Gone() {
+			continue
+		}
 		p.prefer(instances)
-		i := slices.IndexFunc(instances, func(inst mesh.Instance) bool { return p.addSubsetBackend(s, inst) })
-		if i < 0 {
+		if !slices.ContainsFunc(instances, func(inst mesh.Instance) bool { return p.addSubsetBackend(s, c, inst) }) {
 			p.findSubsetUnserved(*s, p.lacking(*s, instances[0]))
 		}
 	}
 }
 
-// addSubsetBackend adds the cluster of an instance as one that serves a subset,
-// if a Service calls the instance on every HTTP port of the service.
-func (p *planner) addSubsetBackend(s *subset, inst mesh.Instance) bool {
+// addSubsetBackend adds a cluster as one that serves a subset, if a Service there
+// calls the instance on every HTTP port of the service.
+func (p *planner) addSubsetBackend(s *subset, c mesh.Cluster, inst mesh.Instance) bool {
 	svc, ok := p.subsetService(*s, inst)
 	if !ok {
 		return false
 	}
-	b := p.backendBy(p.clusters[inst.Cluster], inst, svc)
+	b := p.backendBy(c, inst, svc)
 	for _, po := range p.ports {
 		if po.http() && !slices.ContainsFunc(b.ports, func(bp backendPort) bool { return bp.number == po.number }) {
 			return false
