@@ -130,6 +130,11 @@ func checkClient(t *testing.T, fleet *plantest.Fleet, o mesh.Object) {
 	if len(spec.ExportTo) == 0 || len(spec.Endpoints) == 0 {
 		t.Errorf("%s is visible everywhere or has no endpoint: %v", o.Ref, spec)
 	}
+	for _, e := range spec.Endpoints {
+		if _, member := fleet.Rows[mesh.Cluster{Name: mesh.ClusterName(e.Labels[mesh.LabelCluster])}.Key()]; !member && spec.Location == networking.ServiceEntry_MESH_INTERNAL {
+			t.Errorf("%s has an endpoint in a cluster that is no member: %v", o.Ref, e)
+		}
+	}
 	for _, ns := range spec.ExportTo {
 		runs := slices.ContainsFunc(fleet.Snapshot.Service(o.Service).Clients, func(c mesh.Client) bool {
 			return c.Cluster == o.Ref.Cluster && c.Name == ns
