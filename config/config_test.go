@@ -34,7 +34,7 @@ var update = flag.Bool("update", false, "write config/member instead of comparin
 // TestBuild builds every kustomization and decodes what comes out.
 func TestBuild(t *testing.T) {
 	t.Parallel()
-	for _, dir := range []string{"crd", "rbac", "manager", "member", "member/crd", "default", "prometheus", "grafana"} {
+	for _, dir := range []string{"crd", "rbac", "manager", "member", "member/crd", "member/egress", "default", "prometheus", "grafana"} {
 		t.Run(dir, func(t *testing.T) {
 			t.Parallel()
 			objects := build(t, dir)
@@ -79,12 +79,19 @@ func TestManagerConfig(t *testing.T) {
 // write it, run with -update.
 func TestMember(t *testing.T) {
 	t.Parallel()
-	want := member.Objects(member.Options{Namespace: "portolan-system", Settings: mesh.DefaultSettings()})
-	if *update {
-		for _, o := range want {
-			writeMember(t, o)
+	options := member.Options{Namespace: "portolan-system", Settings: mesh.DefaultSettings()}
+	for dir, want := range map[string][]client.Object{"member": member.Objects(options), "member/egress": member.EgressObjects(options)} {
+		if *update {
+			for _, o := range want {
+				writeMember(t, dir, o)
+			}
 		}
+		compareMember(t, dir, want)
 	}
+}
+
+func compareMember(t *testing.T, dir string, want []client.Object) {
+	t.Helper()
 	var wanted []*unstructured.Unstructured
 	for _, o := range want {
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
@@ -94,17 +101,34 @@ func TestMember(t *testing.T) {
 		wanted = append(wanted, clean(content))
 	}
 	byKind := cmpopts.SortSlices(func(a, b *unstructured.Unstructured) bool { return a.GetKind() < b.GetKind() })
-	if diff := cmp.Diff(wanted, build(t, "member"), byKind); diff != "" {
-		t.Errorf("config/member (-want +got):\n%s", diff)
+	if diff := cmp.Diff(wanted, build(t, dir), byKind); diff != "" {
+		t.Errorf("config/%s (-want +got):\n%s", dir, diff)
 	}
 }
 
 // TestMemberRights holds that a member grants what is required and nothing
-// else: no Secrets, and no write but to Istio's kinds and our status.
+// else: no Secrets, and no write but to Istio's kinds and our status, and to an
+// egress in Portolan's own namespace where that is asked for.
 func TestMemberRights(t *testing.T) {
 	t.Parallel()
+	for dir, required := range map[string][]fleet.Access{
+		"member": fleet.RequiredAccess(mesh.DefaultSettings()), "member/egress": fleet.EgressAccess(mesh.DefaultSettings()),
+	} {
+		want := map[string]bool{}
+		for _, a := range required {
+			want[a.String()] = true
+		}
+		if diff := cmp.Diff(want, grantedBy(t, dir)); diff != "" {
+			t.Errorf("config/%s (-required +granted):\n%s", dir, diff)
+		}
+	}
+}
+
+// grantedBy is what the roles of a folder grant.
+func grantedBy(t *testing.T, dir string) map[string]bool {
+	t.Helper()
 	granted := map[string]bool{}
-	for _, o := range build(t, "member") {
+	for _, o := range build(t, dir) {
 		if o.GetKind() != "Role" && o.GetKind() != "ClusterRole" {
 			continue
 		}
@@ -119,13 +143,7 @@ func TestMemberRights(t *testing.T) {
 			}
 		}
 	}
-	required := map[string]bool{}
-	for _, a := range fleet.RequiredAccess(mesh.DefaultSettings()) {
-		required[a.String()] = true
-	}
-	if diff := cmp.Diff(required, granted); diff != "" {
-		t.Errorf("(-required +granted):\n%s", diff)
-	}
+	return granted
 }
 
 // checkRight fails for what no member may ever grant.
@@ -133,13 +151,14 @@ func checkRight(t *testing.T, a fleet.Access) {
 	t.Helper()
 	reads := a.Verb == "get" || a.Verb == "list" || a.Verb == "watch"
 	istio := a.Group == "networking.istio.io"
+	router := a.Namespace == mesh.DefaultSettings().SyncNamespace && (a.Resource == "deployments" || a.Resource == "services")
 	status := a.Group == "mesh.portolan.dev" && strings.HasSuffix(a.Resource, "/status")
 	switch {
 	case a.Verb == "*" || a.Group == "*" || a.Resource == "*":
 		t.Errorf("%s: a wildcard grants what is not known yet", a)
 	case a.Group == "" && a.Resource == "secrets":
 		t.Errorf("%s: a member's Secrets are nobody's business", a)
-	case !reads && !istio && !status:
+	case !reads && !istio && !status && !router:
 		t.Errorf("%s: only Istio's kinds and our status may be written", a)
 	}
 }
@@ -233,7 +252,7 @@ func clean(content map[string]any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: content}
 }
 
-func writeMember(t *testing.T, o client.Object) {
+func writeMember(t *testing.T, dir string, o client.Object) {
 	t.Helper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
@@ -245,7 +264,7 @@ func writeMember(t *testing.T, o client.Object) {
 	}
 	name := strings.ToLower(o.GetObjectKind().GroupVersionKind().Kind) + ".yaml"
 	const head = "# Made of fleet.RequiredAccess by: go test ./config -run TestMember -update\n"
-	if err := os.WriteFile(filepath.Join("member", name), append([]byte(head), raw...), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, name), append([]byte(head), raw...), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

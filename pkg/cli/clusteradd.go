@@ -27,6 +27,7 @@ type addOptions struct {
 	dryRun    string
 	part      string
 	skipProbe bool
+	egress    bool
 	wait      time.Duration
 }
 
@@ -69,6 +70,7 @@ hold a credential once the member has one.`,
 	flags.StringVar(&o.name, "name", "", "name of the cluster (default: that of the context)")
 	flags.StringVar(&o.server, "server", "", "URL under which the hub reaches the API server (default: that of the kubeconfig)")
 	flags.DurationVar(&o.tokenTTL, "token-ttl", 0, "let the token expire after this time, at least 10m (default: never)")
+	flags.BoolVar(&o.egress, "egress", false, "grant what MeshCluster.spec.reach: Egress needs too: Deployments and Services in Portolan's namespace")
 	flags.StringVar(&o.dryRun, "dry-run", "none", "none, or client to print what would be written")
 	flags.StringVar(&o.part, "part", "all", "what --dry-run prints: all, member or hub")
 	flags.BoolVar(&o.skipProbe, "skip-probe", false, "do not ask --server from here, where only the hub can reach it")
@@ -199,11 +201,21 @@ func (d *addition) run(ctx context.Context) error {
 	return d.save(ctx, token)
 }
 
+// requires is what the new credentials must allow.
+func (d *addition) requires() []fleet.Access {
+	access := fleet.RequiredAccess(d.config.Settings())
+	if d.options.egress {
+		access = append(access, fleet.EgressAccess(d.config.Settings())...)
+	}
+	return access
+}
+
 // memberOptions say what the member grants.
 func (d *addition) memberOptions() member.Options {
 	return member.Options{
 		Namespace: d.config.Clusters.Namespace,
 		Settings:  d.config.Settings(),
+		Egress:    d.options.egress,
 		Expiring:  d.options.tokenTTL > 0,
 	}
 }

@@ -151,7 +151,7 @@ func (d *addition) unproved(c *connection, err error) error {
 
 // proveAccess waits until the rights that were granted are in force.
 func (d *addition) proveAccess(ctx context.Context, c *connection) error {
-	need := fleet.RequiredAccess(d.config.Settings())
+	need := d.requires()
 	missing := need
 	err := wait.PollUntilContextTimeout(ctx, pollInterval, proofTimeout, true, func(ctx context.Context) (bool, error) {
 		var err error

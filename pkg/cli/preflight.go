@@ -68,7 +68,7 @@ func (d *addition) checkMemberAccess(ctx context.Context) error {
 		return d.member.fail("", err)
 	}
 	// Kubernetes lets nobody grant what they do not have, unless they may escalate and bind.
-	grants, err := d.member.missing(ctx, append(escalations(), fleet.RequiredAccess(d.config.Settings())...))
+	grants, err := d.member.missing(ctx, append(escalations(), d.requires()...))
 	if err != nil {
 		return d.member.fail("", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -33,6 +34,8 @@ type link struct {
 	clients   clients
 	gate      *gate
 	health    *health
+	// wantsEgress is whether it is of interest what an egress needs.
+	wantsEgress *atomic.Bool
 	// changed learns that facts are new.
 	changed func()
 	// doubt asks for a probe, recheck for a survey, now.
@@ -75,7 +78,7 @@ func newLink(m *member, id [sha256.Size]byte, cfg *rest.Config) (*link, error) {
 	}
 	return &link{
 		name: m.name, id: id, options: o, directory: m.directory, library: m.library, log: m.log,
-		transport: t, clients: c, gate: newGate(o.Sink, m.name), health: newHealth(), changed: m.poke,
+		transport: t, clients: c, gate: newGate(o.Sink, m.name), health: newHealth(), wantsEgress: &m.egress, changed: m.poke,
 		doubt: make(chan struct{}, 1), recheck: make(chan struct{}, 1),
 		facts:    facts{expires: expiry(cfg)},
 		expected: map[mesh.Kind]bool{}, failing: map[request]int{}, suspects: map[mesh.Kind]bool{}, unwatched: map[mesh.Kind]bool{},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"sync"
+	"sync/atomic"
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
@@ -21,6 +22,8 @@ type member struct {
 	log       logr.Logger
 	// moved learns that the published status is new.
 	moved func(mesh.ClusterName)
+	// egress is whether routers shall be written to the cluster.
+	egress atomic.Bool
 	// wake is filled when there is something to do.
 	wake chan struct{}
 	// leave is closed when the member shall end, ended when run has, gone when

@@ -29,6 +29,11 @@ type Status struct {
 	UID string
 	// Missing is what the credentials do not allow, sorted.
 	Missing []Access
+	// Egress is whether it is known what the credentials allow of what an egress
+	// needs, which is asked for where one is wanted, and EgressDenied what of that
+	// they do not allow, sorted.
+	Egress       bool
+	EgressDenied []Access
 	// MissingKinds are the kinds that the API server does not serve, sorted.
 	MissingKinds []mesh.Kind
 	// Accepts is what the API server takes of Istio's kinds, nil where that is not known.
@@ -58,6 +63,7 @@ func (a Status) equal(b Status) bool {
 	return a.State == b.State && a.Connected == b.Connected && a.Checked == b.Checked &&
 		a.Reason == b.Reason && a.Message == b.Message &&
 		a.KubernetesVersion == b.KubernetesVersion && a.UID == b.UID &&
+		a.Egress == b.Egress && slices.Equal(a.EgressDenied, b.EgressDenied) &&
 		slices.Equal(a.Missing, b.Missing) && slices.Equal(a.MissingKinds, b.MissingKinds) &&
 		a.Accepts == b.Accepts && slices.Equal(a.Unlisted, b.Unlisted) && a.Expires.Equal(b.Expires) && a.Rotation == b.Rotation
 }
@@ -83,6 +89,7 @@ type facts struct {
 	uid     string
 	checked bool
 	missing []Access
+	egress  egress
 	absent  []mesh.Kind
 	// unlisted are the kinds whose first list has not been taken over.
 	unlisted []mesh.Kind
@@ -104,7 +111,7 @@ func (f facts) supersedes(used facts) bool {
 		return f.connected
 	}
 	granted := !slices.ContainsFunc(f.missing, func(a Access) bool { return !slices.Contains(used.missing, a) })
-	return f.known && f.connected && (granted || !used.connected)
+	return f.known && f.connected && (granted && f.egress.covers(used.egress) || !used.connected)
 }
 
 // status is what the facts amount to.
@@ -112,6 +119,7 @@ func (f facts) status() Status {
 	s := Status{
 		State: f.state(), Connected: f.connected, Checked: f.checked,
 		KubernetesVersion: f.version, UID: f.uid,
+		Egress: f.egress.checked, EgressDenied: f.egress.denied,
 		Missing: f.missing, MissingKinds: f.absent, Accepts: f.accepts, Unlisted: f.unlisted,
 		LastSeen: f.lastSeen, Expires: f.expires,
 	}

@@ -87,7 +87,10 @@ func (s *surveyor) look(ctx context.Context, wg *sync.WaitGroup) error {
 		return err
 	}
 	s.steer(ctx, wg, part, wanted)
-	return s.preflight(ctx, wanted)
+	if err := s.preflight(ctx, wanted); err != nil {
+		return err
+	}
+	return s.permitEgress(ctx)
 }
 
 // wanted are those of the part that the cluster serves.

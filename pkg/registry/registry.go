@@ -40,7 +40,11 @@ type Health struct {
 	Message           string
 	KubernetesVersion string
 	// Missing access, in words.
-	Missing      []string
+	Missing []string
+	// Egress is whether it is known what the credentials allow of what an egress
+	// needs, and EgressDenied what they do not, in words.
+	Egress       bool
+	EgressDenied []string
 	MissingKinds []mesh.Kind
 	// Accepts is what the API server takes of Istio's kinds, nil where that is not known.
 	Accepts *mesh.Accepted
@@ -165,6 +169,7 @@ func rowOf(in Input, state mesh.ClusterState) mesh.Cluster {
 	row.Locality = mesh.Locality{Region: spec.Region, Zone: spec.Zone}
 	row.Network, row.TrustDomain = spec.Network, spec.TrustDomain
 	row.Drained = spec.Traffic == v1alpha1.TrafficDrained
+	row.Reach = reach(spec, in.Health)
 	if spec.Weight != nil {
 		row.Weight = *spec.Weight
 	}
@@ -176,6 +181,18 @@ func rowOf(in Input, state mesh.ClusterState) mesh.Cluster {
 		row.Gateways = append(row.Gateways, address)
 	}
 	return row
+}
+
+// reach is how the cluster's clients shall reach others, and whether they can.
+func reach(spec v1alpha1.MeshClusterSpec, h Health) mesh.Reach {
+	if spec.Reach != v1alpha1.ReachEgress {
+		return mesh.Reach{}
+	}
+	r := mesh.Reach{Egress: true, Permitted: h.Egress && len(h.EgressDenied) == 0, Denied: h.EgressDenied}
+	if spec.Egress != nil && spec.Egress.Replicas != nil {
+		r.Replicas = *spec.Egress.Replicas
+	}
+	return r
 }
 
 // duplicates names the Secrets whose kubeconfig does not count.

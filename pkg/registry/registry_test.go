@@ -218,3 +218,33 @@ func TestRow(t *testing.T) {
 		})
 	}
 }
+
+// TestReach holds that an egress is permitted only once it is known that all is
+// that it needs, and that nobody asks for it where there shall be none.
+func TestReach(t *testing.T) {
+	t.Parallel()
+	denied, three := []string{"create services portolan-system"}, int32(3)
+	for name, tc := range map[string]struct {
+		spec   v1alpha1.MeshClusterSpec
+		health Health
+		want   mesh.Reach
+	}{
+		"unset":              {v1alpha1.MeshClusterSpec{Egress: &v1alpha1.Egress{Replicas: &three}}, Health{Egress: true}, mesh.Reach{}},
+		"by gateways":        {v1alpha1.MeshClusterSpec{Reach: v1alpha1.ReachGateway}, Health{Egress: true, EgressDenied: denied}, mesh.Reach{}},
+		"not asked yet":      {v1alpha1.MeshClusterSpec{Reach: v1alpha1.ReachEgress}, Health{}, mesh.Reach{Egress: true}},
+		"denied":             {v1alpha1.MeshClusterSpec{Reach: v1alpha1.ReachEgress}, Health{Egress: true, EgressDenied: denied}, mesh.Reach{Egress: true, Denied: denied}},
+		"permitted":          {v1alpha1.MeshClusterSpec{Reach: v1alpha1.ReachEgress}, Health{Egress: true}, mesh.Reach{Egress: true, Permitted: true}},
+		"permitted, 3 a one": {v1alpha1.MeshClusterSpec{Reach: v1alpha1.ReachEgress, Egress: &v1alpha1.Egress{Replicas: &three}}, Health{Egress: true}, mesh.Reach{Egress: true, Permitted: true, Replicas: 3}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			mc := made("")
+			mc.Spec = tc.spec
+			tc.health.State = mesh.ClusterSynced
+			d := Decide(Input{Name: "c1", Kubeconfigs: []Kubeconfig{secret("a", 1)}, MeshCluster: mc, Health: tc.health})
+			if diff := cmp.Diff(tc.want, d.Row.Reach); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -87,6 +88,10 @@ const maxProblems = 5
 // these have no status of their own.
 func degraded(in Input) metav1.Condition {
 	problems := in.Usage.Problems
+	pending := slices.DeleteFunc(slices.Clone(in.Findings), blocks)
+	if len(problems) == 0 && len(pending) > 0 {
+		return condition(v1alpha1.ConditionDegraded, metav1.ConditionTrue, pending[0].Reason, messages(pending))
+	}
 	if len(problems) == 0 {
 		return condition(v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonAsPlanned, "Every workload with an identity takes part")
 	}
@@ -98,6 +103,22 @@ func degraded(in Input) metav1.Condition {
 		out = append(out, fmt.Sprintf("%d more", more))
 	}
 	return condition(v1alpha1.ConditionDegraded, metav1.ConditionTrue, problems[0].Reason, strings.Join(out, ". "))
+}
+
+// blocks is whether the cluster is not ready for a finding about it. While an
+// egress is not there, clients reach others all the same.
+func blocks(f mesh.Finding) bool { return f.Reason != v1alpha1.ReasonEgressPending }
+
+// messages are those of some findings, and how many there are beyond.
+func messages(findings []mesh.Finding) string {
+	var out []string
+	for _, f := range findings[:min(len(findings), maxProblems)] {
+		out = append(out, f.Message)
+	}
+	if more := len(findings) - maxProblems; more > 0 {
+		out = append(out, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(out, ". ")
 }
 
 // ready sums up, worst first.
@@ -118,8 +139,9 @@ func ready(in Input, state mesh.ClusterState, leaving bool) metav1.Condition {
 		return is(metav1.ConditionFalse, v1alpha1.ReasonRemoving, leavingMessage(in, state))
 	case in.Halted != "":
 		return is(metav1.ConditionFalse, v1alpha1.ReasonDeletesHalted, in.Halted)
-	case len(in.Findings) > 0:
-		return is(metav1.ConditionFalse, in.Findings[0].Reason, in.Findings[0].Message)
+	case slices.ContainsFunc(in.Findings, blocks):
+		f := in.Findings[slices.IndexFunc(in.Findings, blocks)]
+		return is(metav1.ConditionFalse, f.Reason, f.Message)
 	case len(duplicates(in.Kubeconfigs)) > 0:
 		return is(metav1.ConditionFalse, v1alpha1.ReasonDuplicateKubeconfig, fmt.Sprintf(
 			"Several Secrets hold a kubeconfig for the cluster and the oldest one is used: remove it from %s", strings.Join(duplicates(in.Kubeconfigs), ", ")))

@@ -51,6 +51,9 @@ func TestConditions(t *testing.T) {
 		want map[string]string
 	}{
 		{"well", well(func(*Input) {}), with(nil)},
+		{"an egress that is not there yet", well(func(in *Input) { in.Findings = []mesh.Finding{{Reason: v1alpha1.ReasonEgressPending, Message: "m"}} }), with(map[string]string{
+			"Degraded": "True/EgressPending",
+		})},
 		{"no kubeconfig", Input{MeshCluster: made("")}, with(map[string]string{
 			"Connected": "False/KubeconfigMissing", "Authorized": "Unknown/Pending", "Synced": "False/Syncing", "Ready": "False/KubeconfigMissing",
 		})},

@@ -18,6 +18,9 @@ import (
 // Name of the ServiceAccount, the roles and the bindings.
 const Name = "portolan-member"
 
+// EgressName is the name of the role that lets routers be written, and of its binding.
+const EgressName = Name + "-egress"
+
 // TokenName is the name of the Secret that keeps the ServiceAccount's token.
 const TokenName = Name + "-token"
 
@@ -27,6 +30,8 @@ type Options struct {
 	Namespace string
 	// Settings of the manager: where it writes what.
 	Settings mesh.Settings
+	// Egress adds what the clients of the cluster need to reach others by an egress.
+	Egress bool
 	// Expiring leaves out the Secret of the token that does not expire.
 	Expiring bool
 }
@@ -45,13 +50,23 @@ func Objects(o Options) []client.Object {
 	}
 	all = append(all, account)
 	access := fleet.RequiredAccess(o.Settings)
-	for _, name := range grantedIn(access) {
-		all = append(all, o.grants(name, rules(access, name))...)
+	for _, namespace := range grantedIn(access) {
+		all = append(all, o.grants(Name, namespace, rules(access, namespace))...)
+	}
+	if o.Egress {
+		all = append(all, EgressObjects(o)...)
 	}
 	if !o.Expiring {
 		all = append(all, o.token())
 	}
 	return all
+}
+
+// EgressObjects are what has to exist in a member beyond that for its clients to
+// reach others by an egress: a role in the sync namespace, and its binding.
+func EgressObjects(o Options) []client.Object {
+	access := fleet.EgressAccess(o.Settings)
+	return o.grants(EgressName, o.Settings.SyncNamespace, rules(access, o.Settings.SyncNamespace))
 }
 
 // namespaces are those that have to exist.
@@ -70,23 +85,23 @@ func grantedIn(access []fleet.Access) []string {
 }
 
 // grants are a role and its binding, of the whole cluster where namespace is empty.
-func (o Options) grants(namespace string, rules []rbacv1.PolicyRule) []client.Object {
+func (o Options) grants(name, namespace string, rules []rbacv1.PolicyRule) []client.Object {
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: Name, Namespace: o.Namespace}}
 	kind := func(kind string) metav1.TypeMeta {
 		return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
 	}
 	ref := func(kind string) rbacv1.RoleRef {
-		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: Name}
+		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}
 	}
 	if namespace == "" {
 		return []client.Object{
-			&rbacv1.ClusterRole{TypeMeta: kind("ClusterRole"), ObjectMeta: meta("", Name), Rules: rules},
-			&rbacv1.ClusterRoleBinding{TypeMeta: kind("ClusterRoleBinding"), ObjectMeta: meta("", Name), RoleRef: ref("ClusterRole"), Subjects: subjects},
+			&rbacv1.ClusterRole{TypeMeta: kind("ClusterRole"), ObjectMeta: meta("", name), Rules: rules},
+			&rbacv1.ClusterRoleBinding{TypeMeta: kind("ClusterRoleBinding"), ObjectMeta: meta("", name), RoleRef: ref("ClusterRole"), Subjects: subjects},
 		}
 	}
 	return []client.Object{
-		&rbacv1.Role{TypeMeta: kind("Role"), ObjectMeta: meta(namespace, Name), Rules: rules},
-		&rbacv1.RoleBinding{TypeMeta: kind("RoleBinding"), ObjectMeta: meta(namespace, Name), RoleRef: ref("Role"), Subjects: subjects},
+		&rbacv1.Role{TypeMeta: kind("Role"), ObjectMeta: meta(namespace, name), Rules: rules},
+		&rbacv1.RoleBinding{TypeMeta: kind("RoleBinding"), ObjectMeta: meta(namespace, name), RoleRef: ref("Role"), Subjects: subjects},
 	}
 }
 
