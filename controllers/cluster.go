@@ -76,6 +76,7 @@ func (r *ClusterReconciler) decide(ctx context.Context, name mesh.ClusterName, s
 	}
 	if d.Engage != nil {
 		r.Fleet.Engage(name, d.Engage)
+		r.Fleet.WantEgress(name, d.Row != nil && d.Row.Reach.Egress)
 	}
 	if d.Disengage {
 		r.Fleet.Disengage(name)
@@ -180,6 +181,10 @@ func health(s fleet.Status) registry.Health {
 	}
 	for _, a := range s.Missing {
 		h.Missing = append(h.Missing, a.String())
+	}
+	h.Egress = s.Egress
+	for _, a := range s.EgressDenied {
+		h.EgressDenied = append(h.EgressDenied, a.String())
 	}
 	return h
 }
@@ -289,7 +294,7 @@ func (r *ClusterReconciler) ownObjects(ctx context.Context, name mesh.ClusterNam
 	}
 	writes := r.Writer.Write(ctx, diff.Ops(result.Objects, result.Judge(view.Held), writable))
 	if failed := count(writes); failed > 0 {
-		return fmt.Errorf("gateways of %s: %w: %s", name, errNotWritten, firstFailure(writes))
+		return fmt.Errorf("own objects of %s: %w: %s", name, errNotWritten, firstFailure(writes))
 	}
 	return nil
 }

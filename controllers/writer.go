@@ -66,10 +66,12 @@ func (w *memberWriter) Write(ctx context.Context, ops []diff.Op) []conditions.Wr
 		out = append(out, write)
 		switch {
 		case o.State != v1alpha1.OutcomeProgrammed:
+		case o.Op.Action == diff.Delete && o.Op.Ref.Kind == mesh.KindDeployment:
+			// It is there until its pods have ended; the watch tells.
 		case o.Op.Action == diff.Delete:
 			gone = append(gone, o.Op.Ref)
 		default:
-			rows = append(rows, heldOf(o.Op.Object, o.Version))
+			rows = append(rows, w.heldOf(o.Op.Object, o.Version))
 		}
 	}
 	w.feed.Put(rows...)
@@ -77,7 +79,17 @@ func (w *memberWriter) Write(ctx context.Context, ops []diff.Op) []conditions.Wr
 	return out
 }
 
-// heldOf is the row that the watch will make of an object that was written.
+// heldOf is the row that the watch will make of an object that was written. What
+// its cluster made of the object before is still so, as far as anybody knows.
+func (w *memberWriter) heldOf(o mesh.Object, version uint64) mesh.Held {
+	row := heldOf(o, version)
+	if old, ok := w.feed.Snapshot.Held(o.Ref); ok {
+		row.Router, row.Ending = old.Router, old.Ending
+	}
+	return row
+}
+
+// heldOf is the row of an object as it was written.
 func heldOf(o mesh.Object, version uint64) mesh.Held {
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": o.APIVersion(), "kind": string(o.Ref.Kind)}}
 	u.SetNamespace(o.Ref.Namespace)

@@ -81,7 +81,7 @@ func notFound(s metav1.Status) error {
 	switch {
 	case s.Details != nil && s.Details.Kind == "namespaces":
 		return ErrNamespaceMissing
-	case s.Details != nil && s.Details.Name != "" && s.Details.Group != "" && !strings.Contains(s.Message, "the server could not find"):
+	case s.Details != nil && s.Details.Name != "" && (s.Details.Group != "" || s.Details.Kind == "services") && !strings.Contains(s.Message, "the server could not find"):
 		return errGone
 	}
 	return ErrKindMissing

@@ -114,6 +114,11 @@ func deletion(op diff.Op) (send, error) {
 		version := strconv.FormatUint(op.Version, 10)
 		options.Preconditions = &metav1.Preconditions{ResourceVersion: &version}
 	}
+	if op.Ref.Kind == mesh.KindDeployment {
+		// It is there until its last pod has ended, so that what its pods are
+		// reached by can be kept as long.
+		options.PropagationPolicy = new(metav1.DeletePropagationForeground)
+	}
 	raw, err := json.Marshal(options)
 	if err != nil {
 		return nil, err
@@ -223,6 +228,9 @@ func versionOf(r rest.Result) uint64 {
 func path(ref mesh.Ref, subresource string) string {
 	resource, _ := fleet.Resource(ref.Kind)
 	p := "/apis/" + resource.Group + "/" + resource.Version
+	if resource.Group == "" {
+		p = "/api/" + resource.Version
+	}
 	if ref.Namespace != "" {
 		p += "/namespaces/" + ref.Namespace
 	}

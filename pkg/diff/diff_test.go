@@ -278,3 +278,22 @@ func TestCopied(t *testing.T) {
 		t.Errorf("got %v, want nothing", lines(ops))
 	}
 }
+
+// TestEgress holds that the pods of a router find all that they route by, and
+// that what is being deleted is not deleted again.
+func TestEgress(t *testing.T) {
+	t.Parallel()
+	var objects []mesh.Object
+	for _, kind := range mesh.EgressKinds() {
+		objects = append(objects, object("c1", kind, "e", "a"))
+	}
+	ops := Ops(objects, nil, everywhere)
+	if last := ops[len(ops)-1]; last.Ref.Kind != mesh.KindDeployment || last.Step == ops[len(ops)-2].Step {
+		t.Errorf("the Deployment does not come last: %v", lines(ops))
+	}
+	h := held(objects[0])
+	h.Ending = true
+	if ops := Ops(nil, []mesh.Held{h}, everywhere); len(ops) > 0 {
+		t.Errorf("got %v, want nothing", lines(ops))
+	}
+}
