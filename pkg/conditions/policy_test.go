@@ -82,6 +82,9 @@ func TestPolicy(t *testing.T) {
 		{"a failure is worse than a wait", view(nil, outcome("c1", "a", late), outcome("c2", "a", failed)), with(map[string]string{"Programmed": "False/ApplyFailed"})},
 		{"an unseen cluster", view(about(v1alpha1.ReasonWaitingForCluster), outcome("c1", "a", done)), with(map[string]string{"Programmed": "Unknown/ClusterNotSynced"})},
 		{"a failure is worse than an unseen cluster", view(about(v1alpha1.ReasonWaitingForCluster), outcome("c1", "a", failed)), with(map[string]string{"Programmed": "False/ApplyFailed"})},
+		{"a cluster whose Istio is too old, which no new try mends", view(about(v1alpha1.ReasonIstioTooOld), outcome("c1", "a", failed), outcome("c2", "a", late)), with(map[string]string{
+			"Degraded": "True/IstioTooOld", "Programmed": "False/IstioTooOld",
+		})},
 		{"refused", view(about(v1alpha1.ReasonNotOwner), outcome("c1", "a", failed)), with(map[string]string{"Accepted": "False/NotOwner", "Programmed": "False/NotAccepted"})},
 		{"refused for two reasons, worst first", view(about(v1alpha1.ReasonPolicyOverridden, v1alpha1.ReasonNotOwner)), with(map[string]string{
 			"Accepted": "False/NotOwner", "Conflict": "True/PolicyOverridden", "Programmed": "False/NotAccepted",

@@ -62,6 +62,12 @@ func TestReport(t *testing.T) {
 			if d := cmp.Diff(tt.want, outcomes); d != "" {
 				t.Errorf("(-want +got):\n%s", d)
 			}
+			result.Objects, result.Refused = nil, result.Objects
+			refused := Report(mesh.Key("X", "Stage"), result, tt.held, nil, tt.writable).Outcomes
+			want := []mesh.Outcome{{Ref: planned.Ref, State: failed, Message: "Istio there is too old for it", Sources: []mesh.Ref{object}}}
+			if d := cmp.Diff(want, refused); d != "" {
+				t.Errorf("refused (-want +got):\n%s", d)
+			}
 			if r.Service.String() != "x/stage" || len(r.Findings) != 1 || len(r.Objects) != 1 {
 				t.Errorf("the report is of %s with %d findings and %d objects", r.Service, len(r.Findings), len(r.Objects))
 			}

@@ -18,6 +18,7 @@ func TestRare(t *testing.T) {
 	base := (&plantest.Rows{Source: plantest.NewSource(nil), Settings: settings}).Base()
 	c4 := mesh.Cluster{Name: "c4", State: mesh.ClusterSynced}
 	unseen := mesh.Cluster{Name: "c4", State: mesh.ClusterConnecting}
+	old := mesh.Cluster{Name: "c3", State: mesh.ClusterSynced, Accepts: &mesh.Accepted{Specs: map[mesh.Kind]*mesh.Field{mesh.KindServiceEntry: {}}}}
 	for name, events := range map[string][][]mesh.Row{
 		"somebody else makes an object with the name of a filter": {{foreignFilter()}},
 		"somebody else makes an object with the host of a subset": {{mesh.Held{
@@ -41,6 +42,7 @@ func TestRare(t *testing.T) {
 			{routing("first", 1), routing("second", 2)},
 			{routing("first", 3)},
 		},
+		"Istio is upgraded where it does not take what is planned": {{old, istiod("1.22")}, {istiod("1.23")}},
 		"an older claim of another env is seen": {{unseen, server("c4", "b", "x", "qa", -1)}, {c4}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -66,6 +68,14 @@ func rare(c mesh.ClusterName, kind mesh.Kind, namespace string, created int64) m
 func foreignFilter() mesh.Held {
 	policy := mesh.Ref{Kind: mesh.KindRoutingPolicy, Namespace: "a", Name: "one"}
 	return mesh.Held{Ref: mesh.Ref{Cluster: "c3", Kind: mesh.KindEnvoyFilter, Namespace: "b", Name: mesh.FilterName(policy, mesh.Key("x", "stage"))}}
+}
+
+// istiod is that of a client's cluster.
+func istiod(version string) mesh.Workload {
+	return mesh.Workload{
+		Ref:    rare("c3", mesh.KindDeployment, "istio-system", 0).Ref,
+		Labels: map[string]string{"app": "istiod", "app.kubernetes.io/version": version},
+	}
 }
 
 func server(c mesh.ClusterName, namespace, identity, env string, created int64) mesh.Workload {
