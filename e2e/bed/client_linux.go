@@ -169,3 +169,8 @@ func (p *Pod) request(ctx context.Context, method, url string) ([]byte, error) {
 	}
 	return text, err
 }
+
+// Dialer is Dial for gRPC.
+func (p *Pod) Dialer() func(context.Context, string) (net.Conn, error) {
+	return func(ctx context.Context, address string) (net.Conn, error) { return p.Dial(ctx, "tcp", address) }
+}

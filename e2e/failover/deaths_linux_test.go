@@ -3,6 +3,7 @@ package failover_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,29 +56,61 @@ func (s *scene) kill(t *testing.T, cluster string, d death) (revive func()) {
 }
 
 // TestOneRequest sends a single request while the local cluster is dead, in each
-// way: the client sees an answer of the next one, at the third try, and then the
-// cluster is ejected.
+// way: the client sees an answer of the next one at its second try, or at its
+// third where a policy leaves Istio's two tries a cluster, and after three
+// failures of the local cluster no request goes there.
 func TestOneRequest(t *testing.T) {
-	for _, d := range deaths {
-		t.Run(d.name, func(t *testing.T) {
-			s := stage(t)
-			c := s.client()
-			if r := c.Get(t.Context(), url); r.Code != 200 || r.Cluster != "c1" {
-				t.Fatalf("with all well: %s", r)
-			}
-			s.kill(t, "c1", d)
-			first := c.Get(t.Context(), url)
-			if first.Code != 200 || first.Cluster != "c2" || first.Tries != 3 {
-				t.Errorf("the first request: %s, want c2 at try 3", first)
-			}
-			testkit.Wait(t, patience, func() error {
-				if r := c.Get(t.Context(), url); r.Code != 200 || r.Cluster != "c2" || r.Tries != 1 {
-					return fmt.Errorf("want c1 to be ejected, got %s", r)
+	for tries, policy := range map[int]string{1: strong, 2: strings.Replace(strong, "triesPerCluster: 1", "triesPerCluster: 2", 1)} {
+		for _, d := range deaths {
+			t.Run(fmt.Sprintf("%d a cluster, %s", tries, d.name), func(t *testing.T) {
+				s := stage(t)
+				s.policy(t, policy)
+				s.fresh(t)
+				c := s.client()
+				if r := c.Get(t.Context(), url); r.Code != 200 || r.Cluster != "c1" || r.Tries != 1 {
+					t.Fatalf("with all well: %s", r)
 				}
-				return nil
+				s.kill(t, "c1", d)
+				first := c.Get(t.Context(), url)
+				if first.Code != 200 || first.Cluster != "c2" || first.Tries != tries+1 {
+					t.Errorf("the first request: %s, want c2 at try %d", first, tries+1)
+				}
+				testkit.Wait(t, patience, func() error {
+					if r := c.Get(t.Context(), url); r.Code != 200 || r.Cluster != "c2" || r.Tries != 1 {
+						return fmt.Errorf("want c1 to be ejected, got %s", r)
+					}
+					return nil
+				})
+				t.Logf("first %s", first)
 			})
-			t.Logf("first %s", first)
+		}
+	}
+}
+
+// TestExactErrors ejects the local cluster after exactly so many failures as the
+// policy says, whatever happened just before: that is what a window of 0 s is for.
+func TestExactErrors(t *testing.T) {
+	s := stage(t)
+	s.policy(t, strings.Replace(strong, "{consecutiveErrors: 3,", "{updateMergeWindow: 0s, consecutiveErrors: 3,", 1))
+	s.fresh(t)
+	for range 3 {
+		// Just after it is back: another change of health is less than a second old.
+		s.answers(t, "c1")
+		revive := s.kill(t, "c1", deaths[0])
+		c := s.client()
+		for range 10 {
+			if r := c.Get(t.Context(), url); r.Code != 200 {
+				t.Errorf("%s", r)
+			}
+		}
+		s.all(t, "c1", func(p *bed.Pod) error {
+			hits, err := p.Hits(t.Context())
+			if hits != 3 {
+				t.Errorf("c1 was called %d times, want 3", hits)
+			}
+			return err
 		})
+		revive()
 	}
 }
 

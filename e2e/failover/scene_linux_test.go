@@ -34,11 +34,12 @@ const (
 	patience = time.Minute
 )
 
-// strong retries whatever fails, which is right for calls that may be repeated.
+// strong retries whatever fails, which is right for calls that may be repeated:
+// once for each further cluster, and twice more.
 const strong = `
-retries: {attempts: 8, perTryTimeout: 1s, retryOn: [5xx, gateway-error, connect-failure, refused-stream, reset]}
+retries: {attempts: 4, triesPerCluster: 1, perTryTimeout: 1s, retryOn: [5xx, gateway-error, connect-failure, refused-stream, reset]}
 timeout: 15s
-connectionPool: {tcp: {connectTimeout: 500ms}}
+connectionPool: {tcp: {connectTimeout: 1s}}
 outlierDetection: {consecutiveErrors: 3, interval: 1s, baseEjectionTime: 2s}
 `
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,9 +29,9 @@ var status503 = deaths[0]
 // TestTwoDead lets the two nearest clusters die at once, then one after the
 // other, under load.
 func TestTwoDead(t *testing.T) {
-	for name, pause := range map[string]time.Duration{"at once": 0, "one after the other": span} {
-		for _, d := range []death{deaths[0], deaths[4], deaths[5]} {
-			t.Run(name+", "+d.name, func(t *testing.T) {
+	for _, pause := range []time.Duration{0, span} {
+		for _, d := range deaths {
+			t.Run(fmt.Sprintf("%s apart, %s", pause, d.name), func(t *testing.T) {
 				s := stage(t)
 				l := s.client().Load(t.Context(), url, rate)
 				time.Sleep(span)
@@ -84,7 +85,9 @@ func TestDrain(t *testing.T) {
 	time.Sleep(span)
 	s.state(t, "c1", func(c *v1alpha1.MeshClusterSpec) { c.Traffic = v1alpha1.TrafficDrained }, false)
 	s.answers(t, "c2")
-	_ = l.Report()
+	if r := l.Report(); r.Failed > 0 {
+		t.Errorf("while being drained: %s", r)
+	}
 	time.Sleep(span)
 	if r := l.Report(); r.By["c1"] > 0 || r.Failed > 0 {
 		t.Errorf("while drained: %s", r)
@@ -213,6 +216,8 @@ func TestAllDead(t *testing.T) {
 	for _, d := range []death{deaths[0], deaths[4]} {
 		t.Run(d.name, func(t *testing.T) {
 			s := stage(t)
+			// Just enough for three clusters.
+			s.policy(t, strings.Replace(strong, "attempts: 4", "attempts: 2", 1))
 			before := s.sessions(t)
 			var back []func()
 			for _, c := range s.Clusters {
@@ -288,4 +293,38 @@ func TestBodies(t *testing.T) {
 			t.Errorf("a POST of %d bytes: %s, %d arrived", size, r, r.Body)
 		}
 	}
+}
+
+// TestAllEjected ejects every cluster for long, one of which then is well again:
+// it is called all the same, since no request can do better.
+func TestAllEjected(t *testing.T) {
+	s := stage(t)
+	s.policy(t, strings.Replace(strong, "baseEjectionTime: 2s", "baseEjectionTime: 60s", 1))
+	s.fresh(t)
+	var back []func()
+	for _, c := range s.Clusters {
+		back = append(back, s.kill(t, c.Name, status503))
+	}
+	c := s.client()
+	testkit.Wait(t, patience, func() error {
+		_ = c.Get(t.Context(), url)
+		endpoints, err := s.webapp().Endpoints(t.Context(), outbound)
+		if i := slices.IndexFunc(endpoints, func(e bed.Endpoint) bool { return !e.Ejected }); err == nil && i >= 0 {
+			err = fmt.Errorf("%v is not ejected", endpoints[i])
+		}
+		return err
+	})
+	back[2]()
+	const requests = 50
+	failed := 0
+	for range requests {
+		if r := c.Get(t.Context(), url); r.Code != 200 || r.Cluster != "c3" {
+			failed++
+		}
+	}
+	// Each of five tries goes to one of the three by chance, so one request in eight misses.
+	if failed > requests/3 {
+		t.Errorf("%d of %d requests failed though c3 was well", failed, requests)
+	}
+	t.Logf("%d of %d requests failed", failed, requests)
 }
