@@ -98,7 +98,9 @@ func count(ctx context.Context, r registration, name string, allow config.Allow)
 // objects counts our objects in the cluster by kind.
 func (c *connection) objects(ctx context.Context) ([]holding, error) {
 	var held []holding
-	for _, k := range []mesh.Kind{mesh.KindGateway, mesh.KindServiceEntry, mesh.KindDestinationRule, mesh.KindVirtualService, mesh.KindEnvoyFilter} {
+	kinds := []mesh.Kind{mesh.KindGateway, mesh.KindServiceEntry, mesh.KindDestinationRule, mesh.KindVirtualService, mesh.KindEnvoyFilter}
+	router := []mesh.Kind{mesh.KindDeployment, mesh.KindService}
+	for _, k := range slices.Concat(kinds, router) {
 		missing, err := c.lacks(k)
 		if err != nil {
 			return nil, err
@@ -111,6 +113,9 @@ func (c *connection) objects(ctx context.Context) ([]holding, error) {
 		list.SetGroupVersionKind(schema.FromAPIVersionAndKind(mesh.APIVersion(k), string(k)+"List"))
 		if err := c.pages(ctx, list, func() { n += len(list.Items) }); err != nil {
 			return nil, err
+		}
+		if n == 0 && slices.Contains(router, k) {
+			continue // its clients reach no other cluster by an egress
 		}
 		held = append(held, holding{Cluster: c.name, What: string(k), Count: n})
 	}

@@ -98,11 +98,11 @@ func TestRouter(t *testing.T) {
 		"a copy, which we did not apply":        {func(d *appsv1.Deployment) { d.ManagedFields = d.ManagedFields[1:] }, false, mesh.Router{Available: true}},
 		"somebody scales it": {func(d *appsv1.Deployment) {
 			d.ManagedFields = append(d.ManagedFields, metav1.ManagedFieldsEntry{
-				Manager: "hpa", Operation: "Update", Subresource: "scale", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:replicas":{}}}`)},
+				Manager: "hpa", Operation: "Update", Subresource: "scale", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`),
 			})
 		}, true, mesh.Router{Available: true, Scaled: true}},
 		"an account that is none": {func(d *appsv1.Deployment) {
-			d.ManagedFields[0].FieldsV1.Raw = []byte(`{"f:spec":{"f:template":{"f:spec":{"f:containers":{"k:{":{},"x":{}}}},"f:absent":{}}}`)
+			d.ManagedFields[0].FieldsV1.SetRawString(`{"f:spec":{"f:template":{"f:spec":{"f:containers":{"k:{":{},"x":{}}}},"f:absent":{}}}`)
 		}, false, mesh.Router{Available: true}},
 	} {
 		t.Run(name, func(t *testing.T) {

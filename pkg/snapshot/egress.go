@@ -14,6 +14,15 @@ func router(h mesh.Held) []mesh.ClusterName {
 	return when(h.Ours && mesh.IsEgressName(h.Name) && h.Owner == mesh.ClusterOwner(h.Cluster), h.Cluster)
 }
 
+// needs are the clusters to which an object needs an egress of its cluster's. A
+// copy that somebody made of one of ours needs nothing.
+func needs(h mesh.Held) []mesh.ClusterName {
+	if !h.Ours || h.Copied {
+		return nil
+	}
+	return h.Egress
+}
+
 // egresses are a cluster's routers to others, as its objects say, by namespace and name.
 func (s *Snapshot) egresses(c mesh.ClusterName) []mesh.Egress {
 	type place struct{ namespace, name string }
@@ -55,7 +64,7 @@ func (d *dirt) egress(changed []mesh.Held) {
 		if len(router(h)) > 0 {
 			d.members[h.Cluster] = true
 		}
-		if needs := len(h.Egress) > 0 && h.Ours; needs && !sameEgress(changed) {
+		if len(needs(h)) > 0 && !sameEgress(changed) {
 			d.clusters[h.Cluster] = true
 		}
 	}
@@ -63,7 +72,7 @@ func (d *dirt) egress(changed []mesh.Held) {
 
 // sameEgress is whether an object that changed needs the same routers as before.
 func sameEgress(changed []mesh.Held) bool {
-	return len(changed) == 2 && changed[0].Ours == changed[1].Ours && slices.Equal(changed[0].Egress, changed[1].Egress)
+	return len(changed) == 2 && slices.Equal(needs(changed[0]), needs(changed[1]))
 }
 
 // taken makes stale the own objects of a cluster in which somebody has, or no
@@ -83,9 +92,9 @@ func (d *dirt) led(to mesh.ClusterName) {
 
 // remotes are the clusters to which a member's clients need an egress, by name,
 // as far as anything is known of them.
-func (s *Snapshot) remotes(needs map[mesh.ClusterName]bool) []mesh.Cluster {
+func (s *Snapshot) remotes(needed map[mesh.ClusterName]bool) []mesh.Cluster {
 	var out []mesh.Cluster
-	for _, name := range slices.Sorted(maps.Keys(needs)) {
+	for _, name := range slices.Sorted(maps.Keys(needed)) {
 		c, ok := s.members.get(mesh.Cluster{Name: name}.Key())
 		if !ok {
 			c = mesh.Cluster{Name: name}

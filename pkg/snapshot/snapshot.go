@@ -145,7 +145,7 @@ func newIndexes(settings mesh.Settings) indexes {
 		heldEndpoint:       newIndex(func(h mesh.Held) []mesh.ClusterName { return h.Endpoints }),
 		heldCluster:        newIndex(func(h mesh.Held) []mesh.ClusterName { return when(h.Ours, h.Cluster) }),
 		heldRouter:         newIndex(router),
-		heldEgress:         newIndex(func(h mesh.Held) []mesh.ClusterName { return h.Egress }),
+		heldEgress:         newIndex(needs),
 		reportObject:       newIndex(reportObjects),
 		reportCluster:      newIndex(reportClusters),
 		reportIdentity:     newIndex(func(r mesh.Report) []string { return one(r.Service.Identity) }),

@@ -345,17 +345,17 @@ func (s *Snapshot) Cluster(name mesh.ClusterName) (Cluster, bool) {
 	defer s.mu.RUnlock()
 	c, ok := s.members.get(mesh.Cluster{Name: name}.Key())
 	v := Cluster{Cluster: c, Settings: s.settings}
-	needs := map[mesh.ClusterName]bool{}
+	needed := map[mesh.ClusterName]bool{}
 	for _, h := range s.by.heldCluster.get(name) {
 		if h.Owner == mesh.ClusterOwner(name) {
 			v.Held = append(v.Held, h)
 		}
-		for _, to := range h.Egress {
-			needs[to] = true
+		for _, to := range needs(h) {
+			needed[to] = true
 		}
 	}
-	delete(needs, name)
-	v.Remotes = s.remotes(needs)
+	delete(needed, name)
+	v.Remotes = s.remotes(needed)
 	for _, h := range s.by.heldHost.get(mesh.ClusterGateway) {
 		if h.Cluster == name && h.Kind == mesh.KindGateway {
 			v.Foreign = append(v.Foreign, h)
