@@ -51,7 +51,7 @@ tidy: ## Bring go.mod and go.sum of all three modules in order, but for hack/ist
 
 .PHONY: test
 test: testbin ## Run every test, on real API servers too. The first run builds those, about 5 minutes.
-	@for dir in $(TEST_MODULES); do (cd $$dir && $(GO) test ./...); done
+	@for dir in $(TEST_MODULES); do (cd $$dir && for mod in *.mod; do $(GO) test -modfile=$$mod ./... || exit 1; done); done
 	$(GO) test -timeout 20m ./...
 
 .PHONY: testbin
