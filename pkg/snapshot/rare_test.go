@@ -43,7 +43,7 @@ func TestRare(t *testing.T) {
 			{routing("first", 3)},
 		},
 		"Istio is upgraded where it does not take what is planned": {{old, istiod("1.22")}, {istiod("1.23")}},
-		"an older claim of another env is seen": {{unseen, server("c4", "b", "x", "qa", -1)}, {c4}},
+		"an older claim of another env is seen":                    {{unseen, server("c4", "b", "x", "qa", -1)}, {c4}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
