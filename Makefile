@@ -17,6 +17,9 @@ RACE ?= ./pkg/mesh/... ./pkg/observe/... ./pkg/snapshot/... ./pkg/plan/... ./pkg
 # Modules of their own that hold tests.
 TEST_MODULES := $(wildcard hack/istiocheck)
 
+# Tests with traffic. They have the machine to themselves.
+MESH_TESTS := /e2e/failover
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -82,8 +85,8 @@ bench: testbin ## Measure the operator on real API servers; the last line is JSO
 ##@ Try
 
 .PHONY: demo
-demo: testbin ## Run a hub and three members on this machine, with samples, and show what they get.
-	$(GO) run ./hack/demo up
+demo: testbin ## Run a hub and three members on this machine, with samples, and show what they get. MESH=1: with traffic.
+	$(GO) run ./hack/demo $(if $(MESH),mesh,up)
 
 .PHONY: demo-down
 demo-down: ## End the demo and remove what it kept.

@@ -210,12 +210,8 @@ func healthy(ctx context.Context, url string) error {
 // Scale sets how many pods a Deployment has, and waits until that many are
 // ready and no other is left.
 func (c *Cluster) Scale(ctx context.Context, namespace, deployment string, replicas int32) error {
-	scale, err := c.kube.AppsV1().Deployments(namespace).GetScale(ctx, deployment, metav1.GetOptions{})
-	if err != nil {
-		return err
-	}
-	scale.Spec.Replicas = replicas
-	if _, err := c.kube.AppsV1().Deployments(namespace).UpdateScale(ctx, deployment, scale, metav1.UpdateOptions{}); err != nil {
+	patch := fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas)
+	if _, err := c.kube.AppsV1().Deployments(namespace).Patch(ctx, deployment, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "scale"); err != nil {
 		return err
 	}
 	return c.Settled(ctx, namespace, deployment)

@@ -114,7 +114,7 @@ func (p *Portolan) Kill() { p.process.Kill() }
 
 // add onboards a member, as a person would.
 func (b *Bed) add(ctx context.Context, hub, member *Cluster) error {
-	return b.CLI(ctx, hub, "cluster", "add", member.Name, "--server", member.API.Host(), "--token-ttl", "720h", "--wait", "1m")
+	return b.CLI(ctx, hub, "cluster", "add", member.Name, "--server", member.API.Host(), "--token-ttl", "720h", "--egress", "--wait", "1m")
 }
 
 // CLI runs a sub-command of portolan; the hub is the current context.

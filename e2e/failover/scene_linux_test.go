@@ -89,10 +89,10 @@ func raise(t *testing.T) *scene {
 	}
 	s := &scene{Bed: b}
 	for _, c := range b.Clusters {
-		ok(t, c.API.ApplyFile(ctx, "testdata/member.yaml"))
+		ok(t, c.API.Apply(ctx, sample.Member))
 	}
 	c1 := b.Cluster("c1")
-	ok(t, c1.API.ApplyFile(ctx, "testdata/client.yaml"))
+	ok(t, c1.API.Apply(ctx, sample.Client))
 	if s.portolan, err = b.Install(ctx, c1, configuration()); err != nil {
 		t.Fatal(err)
 	}

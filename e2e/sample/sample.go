@@ -2,9 +2,22 @@
 package sample
 
 import (
+	_ "embed"
 	"net/http"
 	"time"
 )
+
+// Member is what every cluster of a mesh runs: the service, greeting, and an
+// east-west gateway.
+//
+//go:embed member.yaml
+var Member []byte
+
+// Client is what a cluster runs in which greeting is called: webapp, which says
+// so by a Dependency.
+//
+//go:embed client.yaml
+var Client []byte
 
 // Fault is what goes wrong in an instance; the zero value is nothing.
 type Fault struct {

@@ -13,8 +13,8 @@ import (
 
 	"github.com/portolan-mesh/portolan/api/v1alpha1"
 	"github.com/portolan-mesh/portolan/hack/internal/forecast"
-	"github.com/portolan-mesh/portolan/pkg/testkit/operator"
 	"github.com/portolan-mesh/portolan/pkg/mesh"
+	"github.com/portolan-mesh/portolan/pkg/testkit/operator"
 )
 
 const (

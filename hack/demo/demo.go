@@ -14,11 +14,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/portolan-mesh/portolan/hack/internal/forecast"
-	"github.com/portolan-mesh/portolan/pkg/testkit/operator"
 	"github.com/portolan-mesh/portolan/pkg/config"
 	"github.com/portolan-mesh/portolan/pkg/mesh"
 	"github.com/portolan-mesh/portolan/pkg/testkit"
 	"github.com/portolan-mesh/portolan/pkg/testkit/files"
+	"github.com/portolan-mesh/portolan/pkg/testkit/operator"
 	"github.com/portolan-mesh/portolan/pkg/testkit/testbin"
 )
 

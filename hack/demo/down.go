@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/portolan-mesh/portolan/pkg/testkit/operator"
 	"github.com/portolan-mesh/portolan/pkg/testkit"
+	"github.com/portolan-mesh/portolan/pkg/testkit/operator"
 )
 
 // marker is the file that makes a folder the demo's own. Nothing is removed

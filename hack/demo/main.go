@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/go-logr/logr"
@@ -23,12 +24,14 @@ const usage = `Usage: go run ./hack/demo [-dir DIR] COMMAND
            and show what each cluster gets and why
   status   show that again
   down     end every process and remove the folder
+  mesh     show traffic instead: three clusters with real proxies, of which one
+           after the other dies; takes a minute, needs root, leaves nothing
   check    up, status and down in a temporary folder; fails where anything is wrong
 
 `
 
 // errUsage says that the command line is wrong; usage says how it is right.
-var errUsage = errors.New("name one command: up, status, down or check")
+var errUsage = errors.New("name one command: up, status, down, mesh or check")
 
 func main() {
 	ctrl.SetLogger(logr.Discard())
@@ -40,6 +43,9 @@ func main() {
 		flags.PrintDefaults()
 	}
 	_ = flags.Parse(os.Args[1:]) // it ends the process itself
+	if slices.Equal(flags.Args(), []string{"mesh"}) {
+		os.Exit(runMesh(os.Stdout))
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	err := run(ctx, os.Stdout, *dir, flags.Args())
 	stop()

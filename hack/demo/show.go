@@ -16,9 +16,9 @@ import (
 
 	"github.com/portolan-mesh/portolan/api/v1alpha1"
 	"github.com/portolan-mesh/portolan/hack/internal/forecast"
-	"github.com/portolan-mesh/portolan/pkg/testkit/operator"
 	"github.com/portolan-mesh/portolan/pkg/config"
 	"github.com/portolan-mesh/portolan/pkg/mesh"
+	"github.com/portolan-mesh/portolan/pkg/testkit/operator"
 )
 
 // show prints what each member holds and why, what became of the users'
