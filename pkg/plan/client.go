@@ -157,6 +157,11 @@ func (p *planner) entry(r reach, host string) mesh.Object {
 	}
 	if !allIPs(addresses) {
 		spec.Resolution = networking.ServiceEntry_DNS
+		// With an order of clusters istiod takes the endpoints of such an entry to be
+		// of one locality, and crashes where they are of several. The order needs none.
+		for _, e := range spec.Endpoints {
+			e.Locality = ""
+		}
 	}
 	slices.SortStableFunc(spec.Endpoints, func(a, b *networking.WorkloadEntry) int {
 		return strings.Compare(a.Labels[mesh.LabelCluster], b.Labels[mesh.LabelCluster])

@@ -131,6 +131,9 @@ func checkClient(t *testing.T, fleet *plantest.Fleet, o mesh.Object) {
 		t.Errorf("%s is visible everywhere or has no endpoint: %v", o.Ref, spec)
 	}
 	for _, e := range spec.Endpoints {
+		if spec.Resolution == networking.ServiceEntry_DNS && e.Locality != "" {
+			t.Errorf("%s is resolved by DNS and has a locality, by which istiod crashes: %v", o.Ref, e)
+		}
 		if _, member := fleet.Rows[mesh.Cluster{Name: mesh.ClusterName(e.Labels[mesh.LabelCluster])}.Key()]; !member && spec.Location == networking.ServiceEntry_MESH_INTERNAL {
 			t.Errorf("%s has an endpoint in a cluster that is no member: %v", o.Ref, e)
 		}
