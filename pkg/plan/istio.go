@@ -79,12 +79,13 @@ func lacking(c mesh.Cluster, kind mesh.Kind, lacks []string) string {
 }
 
 // acceptedOwn leaves out those of a cluster's own objects that its API server does
-// not take, and keeps what it holds in their place.
+// not take, and keeps what it holds in their place. Objects of one name belong
+// together: a gateway is one thing and each egress another.
 func (r *Result) acceptedOwn(c mesh.Cluster, held []mesh.Held) {
-	lacks := map[mesh.Kind][]string{}
+	lacks, old := map[mesh.Kind][]string{}, map[string]bool{}
 	for _, o := range r.Objects {
 		if l := c.Accepts.Lacks(o); len(l) > 0 {
-			lacks[o.Ref.Kind] = append(lacks[o.Ref.Kind], l...)
+			lacks[o.Ref.Kind], old[o.Ref.Name] = append(lacks[o.Ref.Kind], l...), true
 		}
 	}
 	if len(lacks) == 0 {
@@ -96,8 +97,11 @@ func (r *Result) acceptedOwn(c mesh.Cluster, held []mesh.Held) {
 			Message: lacking(c, kind, lacks[kind]) + ", so what it holds for all services stays as it is: upgrade Istio and its CRDs there",
 		})
 	}
-	r.Objects, r.Kept = nil, nil
+	r.Objects = slices.DeleteFunc(r.Objects, func(o mesh.Object) bool { return old[o.Ref.Name] })
 	for _, h := range held {
-		r.Kept = append(r.Kept, h.Ref)
+		if old[h.Name] && !slices.Contains(r.Kept, h.Ref) {
+			r.Kept = append(r.Kept, h.Ref)
+		}
 	}
+	slices.SortFunc(r.Kept, mesh.Ref.Compare)
 }

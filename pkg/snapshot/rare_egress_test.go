@@ -21,6 +21,8 @@ func TestRareEgress(t *testing.T) {
 	}
 	needing := entry
 	needing.Egress = []mesh.ClusterName{"c1"}
+	copied := needing
+	copied.Copied = true
 	var whole []mesh.Row
 	for _, kind := range mesh.EgressKinds() {
 		whole = append(whole, part(settings, kind, mesh.Router{Available: true, Address: "10.9.0.1"}))
@@ -33,6 +35,7 @@ func TestRareEgress(t *testing.T) {
 	for name, events := range map[string][]plantest.Event{
 		"an entry needs an egress":                    {alone(entry), alone(needing)},
 		"an entry needs an egress no more":            {alone(needing), alone(entry)},
+		"an entry turns out to be somebody's copy":    {alone(needing), alone(copied)},
 		"the only entry that needs an egress goes":    {alone(needing), {Delete: []mesh.Ref{needing.Ref}}},
 		"a router has no available replica any more":  {alone(needing), alone(whole...), alone(deployment)},
 		"a router has another address":                {alone(needing), alone(whole...), alone(service)},

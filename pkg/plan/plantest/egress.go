@@ -117,7 +117,7 @@ func (f *Fleet) drain(ref mesh.Ref) bool {
 func (f *Fleet) Needs(c mesh.ClusterName, name string) bool {
 	for ref, row := range f.Rows {
 		h, ok := row.(mesh.Held)
-		if ok && h.Ours && ref.Cluster == c && slices.ContainsFunc(h.Egress, func(to mesh.ClusterName) bool { return mesh.EgressName(to) == name }) {
+		if ok && h.Ours && ref.Cluster == c && slices.ContainsFunc(h.Egress, func(to mesh.ClusterName) bool { return to != c && mesh.EgressName(to) == name }) {
 			return true
 		}
 	}
