@@ -15,7 +15,7 @@ RACE ?= ./pkg/mesh/... ./pkg/observe/... ./pkg/snapshot/... ./pkg/plan/... ./pkg
 	./pkg/registry/... ./pkg/fleet/... ./pkg/apply/... ./controllers/...
 
 # Modules of their own that hold tests.
-TEST_MODULES := $(wildcard hack/istiocheck)
+TEST_MODULES := $(wildcard hack/istiocheck hack/istiotranslate)
 
 # Tests with traffic. They have the machine to themselves.
 MESH_TESTS := /e2e/failover
