@@ -28,6 +28,14 @@ func TestRare(t *testing.T) {
 			{mesh.Cluster{Name: "c1", State: mesh.ClusterSynced, Gateways: []mesh.GatewayAddress{{Address: "192.0.2.9", Port: 15443}, {Address: "2001:db8::9", Port: 15443}}}, c4},
 			{mesh.Service{Ref: mesh.Ref{Cluster: "c3", Kind: mesh.KindService, Namespace: "default", Name: "kubernetes"}, ClusterIP: "fd00::1"}},
 		},
+		"another service lets go of a host that it may hold for an unseen cluster": {
+			{unseen, holding("c4")},
+			{holding("c1")},
+		},
+		"the cluster is seen for which another service may hold a host": {
+			{unseen, holding("c4")},
+			{c4},
+		},
 		"an older policy gets its say when its target is served": {
 			{aliasOf(mesh.Hub, "a", "x", 5), aliasOf("c1", "b", "z", 1)},
 			{server("c1", "b", "z", "stage", 1)},
@@ -75,6 +83,15 @@ func istiod(version string) mesh.Workload {
 	return mesh.Workload{
 		Ref:    rare("c3", mesh.KindDeployment, "istio-system", 0).Ref,
 		Labels: map[string]string{"app": "istiod", "app.kubernetes.io/version": version},
+	}
+}
+
+// holding is an entry of another service under an alias, planned from a cluster.
+func holding(from mesh.ClusterName) mesh.Held {
+	key := mesh.Key("z", "stage")
+	return mesh.Held{
+		Ref:  mesh.Ref{Cluster: "c3", Kind: mesh.KindServiceEntry, Namespace: "portolan-system", Name: "one.corp.example"},
+		Ours: true, Service: key, Owner: key.Owner(), Hosts: []string{"one.corp.example"}, ExportTo: []string{"b"}, Sources: []mesh.ClusterName{from},
 	}
 }
 
