@@ -87,13 +87,16 @@ func (w *world) drained(server, to string) {
 	}
 }
 
-// ended lets a Deployment go whose pods have ended.
+// ended waits until a Deployment is being deleted, and lets it go as if its pods had ended.
 func (w *world) ended(server, to string) {
 	w.Helper()
 	testkit.Wait(w.T, settled, func() error {
 		u, err := w.get(server, mesh.KindDeployment, syncNamespace, router(to))
 		if err != nil {
 			return err
+		}
+		if u.GetDeletionTimestamp() == nil {
+			return errors.New("it is not being deleted")
 		}
 		u.SetFinalizers(nil)
 		return client.IgnoreNotFound(w.client(server).Update(w.Context(), u))
