@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -40,7 +41,7 @@ func main() {
 	flag.StringVar(&a.cluster, "cluster", "", "name of the cluster")
 	flag.StringVar(&a.pod, "pod", "", "name of the pod")
 	control := flag.String("control", "control.sock", "socket on which faults are set")
-	web := flag.String("http", ":8080", "address of HTTP/1 and HTTP/2 without TLS; empty for none")
+	web := flag.String("http", ":8080", "addresses of HTTP/1 and HTTP/2 without TLS, with commas between them")
 	rpc := flag.String("grpc", ":7000", "address of gRPC; empty for none")
 	raw := flag.String("tcp", ":9000", "address of TCP; empty for none")
 	flag.Parse()
@@ -60,7 +61,9 @@ func main() {
 	var both http.Protocols
 	both.SetHTTP1(true)
 	both.SetUnencryptedHTTP2(true)
-	serve("tcp", *web, (&http.Server{Handler: a, Protocols: &both}).Serve)
+	for address := range strings.SplitSeq(*web, ",") {
+		serve("tcp", address, (&http.Server{Handler: a, Protocols: &both}).Serve)
+	}
 	serve("tcp", *raw, a.serveTCP)
 	server := grpc.NewServer()
 	grpc_health_v1.RegisterHealthServer(server, &health{app: a})

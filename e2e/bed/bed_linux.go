@@ -21,6 +21,9 @@ type Options struct {
 	Clusters []string
 	// Istiod is added to the environment of every istiod.
 	Istiod []string
+	// ManyServices gives each cluster 65,000 addresses of Services rather than 250:
+	// those of the n-th begin with 10.10n.
+	ManyServices bool
 	// Progress takes a line a step. Nil means os.Stderr.
 	Progress io.Writer
 }

@@ -63,7 +63,8 @@ func (c *Cluster) start(ctx, life context.Context) error {
 	}
 	var err error
 	c.API, err = testkit.StartServer(ctx, testkit.Options{
-		Dir: filepath.Join(c.dir, "server"), Name: c.Name, ServiceCIDR: serviceCIDR(c.index), Progress: c.bed.options.Progress, Timeout: ready,
+		Dir: filepath.Join(c.dir, "server"), Name: c.Name, ServiceCIDR: serviceCIDR(c.index, c.bed.options.ManyServices),
+		Progress: c.bed.options.Progress, Timeout: ready,
 	})
 	if err != nil {
 		return err

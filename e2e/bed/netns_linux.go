@@ -27,7 +27,12 @@ func podAddress(i, n int) string { return fmt.Sprintf("10.77.%d.%d", i, n) }
 func balancerAddress(i, n int) string { return fmt.Sprintf("10.78.%d.%d", i, n) }
 
 // serviceCIDR holds the ClusterIPs of the i-th cluster.
-func serviceCIDR(i int) string { return fmt.Sprintf("10.96.%d.0/24", i) }
+func serviceCIDR(i int, many bool) string {
+	if many {
+		return fmt.Sprintf("10.%d.0.0/16", 100+i)
+	}
+	return fmt.Sprintf("10.96.%d.0/24", i)
+}
 
 // ip runs lines of iproute2's ip in this process's namespace.
 func ip(lines ...string) error { return ipIn("", lines...) }

@@ -17,6 +17,10 @@ import (
 	"k8s.io/utils/ptr"
 )
 
+// nodeName is that of the one node of a cluster which is here. A pod that is
+// bound to another one is somebody else's, or nobody's: only istiod hears of it.
+const nodeName = "node"
+
 // atOnce is how many pods of a cluster start or end at the same time.
 const atOnce = 8
 
@@ -104,6 +108,8 @@ func (n *node) reconcile(ctx context.Context, key string) error {
 	switch {
 	case apierrors.IsNotFound(err):
 		return n.end(running, 0)
+	case pod.Spec.NodeName != "" && pod.Spec.NodeName != nodeName:
+		return nil
 	case pod.DeletionTimestamp != nil:
 		grace := time.Duration(ptr.Deref(pod.DeletionGracePeriodSeconds, 30)) * time.Second
 		if err := n.end(running, grace); err != nil {
@@ -122,7 +128,7 @@ func (n *node) reconcile(ctx context.Context, key string) error {
 func (n *node) begin(ctx context.Context, pod *corev1.Pod) error {
 	pods := n.kube.CoreV1().Pods(pod.Namespace)
 	if pod.Spec.NodeName == "" {
-		bind := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: "node"}}
+		bind := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: nodeName}}
 		if err := pods.Bind(ctx, bind, metav1.CreateOptions{}); err != nil && !apierrors.IsConflict(err) {
 			return err
 		}

@@ -32,6 +32,8 @@ const (
 	proxyUser = 1337
 	// tlsModeLabel is what the injector puts on pods with a sidecar.
 	tlsModeLabel = "security.istio.io/tlsMode"
+	// networkLabel is where a pod says in which network it is.
+	networkLabel = "topology.istio.io/network"
 	// templates is the annotation that makes a pod a gateway.
 	templates = "inject.istio.io/templates"
 	// proxyConfig is the annotation that changes a pod's proxy.
@@ -187,7 +189,7 @@ func (p *Pod) environment(account, config string) []string {
 	workload := p.Labels["app"]
 	return append(os.Environ(),
 		"POD_NAME="+p.Name, "POD_NAMESPACE="+p.Namespace, "INSTANCE_IP="+p.Address, "SERVICE_ACCOUNT="+account, "HOST_IP="+hubAddress,
-		"ISTIO_META_CLUSTER_ID="+p.cluster.Name, "ISTIO_META_NETWORK=", "ISTIO_META_DNS_CAPTURE=true", "ISTIO_META_INTERCEPTION_MODE=REDIRECT",
+		"ISTIO_META_CLUSTER_ID="+p.cluster.Name, "ISTIO_META_NETWORK="+p.Labels[networkLabel], "ISTIO_META_DNS_CAPTURE=true", "ISTIO_META_INTERCEPTION_MODE=REDIRECT",
 		"ISTIO_META_WORKLOAD_NAME="+workload, "ISTIO_META_MESH_ID=bed", "ISTIO_META_NODE_NAME=node", "TRUST_DOMAIN=cluster.local",
 		"PILOT_CERT_PROVIDER=istiod", "ISTIOD_SAN=istiod.istio-system.svc", "CA_ADDR="+p.cluster.discovery(),
 		"XDS_ROOT_CA="+root, "CA_ROOT_CA="+root, "PROXY_CONFIG="+config)

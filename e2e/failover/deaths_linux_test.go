@@ -19,6 +19,8 @@ type death struct {
 	live func(context.Context, *bed.Pod) error
 }
 
+var noFault sample.Fault
+
 func fault(f sample.Fault) func(context.Context, *bed.Pod) error {
 	return func(ctx context.Context, p *bed.Pod) error { return p.Fault(ctx, f) }
 }

@@ -41,8 +41,7 @@ func Budget(r Request) []string {
 	if r.Clusters < 2 {
 		return nil
 	}
-	r.TriesPerCluster = cmp.Or(r.TriesPerCluster, TriesPerCluster)
-	need := r.TriesPerCluster * (r.Clusters - 1)
+	need := r.need(r.Clusters)
 	var out []string
 	if most := r.Clusters * r.MaxEjection / 100; r.MaxEjection > 0 && most < r.Clusters-1 {
 		out = append(out, fmt.Sprintf("%d percent of %d clusters are %d, so requests keep on trying others that are dead: set outlierDetection.maxEjectionPercent to 100", r.MaxEjection, r.Clusters, most))
@@ -51,19 +50,35 @@ func Budget(r Request) []string {
 		return append(out, fmt.Sprintf("no retries are set, so requests fail until a dead cluster is ejected: set retries.attempts to at least %d", need))
 	}
 	if r.Attempts < need {
-		reach := r.Attempts/r.TriesPerCluster + 1
-		out = append(out, fmt.Sprintf("%d attempts reach %d of %d clusters: set retries.attempts to at least %d", r.Attempts, reach, r.Clusters, need))
+		out = append(out, fmt.Sprintf("%d attempts reach %d of %d clusters: set retries.attempts to at least %d", r.Attempts, r.reach(), r.Clusters, need))
 	}
 	if !retriesResets(r.RetryOn) {
 		out = append(out, "a gateway accepts connections for dead services, which the client sees as a reset: add reset-before-request or reset to retries.retryOn")
 	}
-	if r.Clusters > 2 && r.TriesPerCluster > 1 {
+	if r.Clusters > 2 && r.tries() > 1 {
 		// Envoy works out the next cluster at every second retry and keeps to it
 		// in between, though it may be ejected by then: "no healthy upstream".
 		out = append(out, "while one cluster is ejected, requests fail that are between their two tries of a second one when that is ejected too: set retries.triesPerCluster to 1")
 	}
 	return append(out, r.time(need)...)
 }
+
+// Arrives is whether a request of a client that has ejected nothing reaches the
+// last cluster, while all others answer with errors or not at all. It is what
+// TestBudgetGrid of e2e/failover saw of real proxies, at every point of a grid.
+func (r Request) Arrives() bool {
+	need := r.need(r.Clusters)
+	return r.Clusters < 2 || r.Retries && r.Attempts >= need && len(r.time(need)) == 0
+}
+
+func (r Request) tries() int { return cmp.Or(r.TriesPerCluster, TriesPerCluster) }
+
+// need is how many attempts it takes to the last of so many clusters, at most:
+// where the first error ejects a cluster, the second try may be at the next one.
+func (r Request) need(clusters int) int { return r.tries() * (clusters - 1) }
+
+// reach is how many clusters the attempts are enough for.
+func (r Request) reach() int { return r.Attempts/r.tries() + 1 }
 
 // time says whether the tries that are needed fit the time-out.
 func (r Request) time(need int) []string {
