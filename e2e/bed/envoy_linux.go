@@ -31,6 +31,12 @@ func (p *Pod) admin(ctx context.Context, path string) ([]byte, error) {
 // outbound|80||stage.greeting.mesh, by priority and address; none if the proxy
 // does not know the cluster.
 func (p *Pod) Endpoints(ctx context.Context, cluster string) ([]Endpoint, error) {
+	all, err := p.AllEndpoints(ctx)
+	return all[cluster], err
+}
+
+// AllEndpoints are those of every Envoy cluster of the proxy, by its name.
+func (p *Pod) AllEndpoints(ctx context.Context) (map[string][]Endpoint, error) {
 	text, err := p.admin(ctx, "/clusters?format=json")
 	if err != nil {
 		return nil, err
@@ -57,11 +63,8 @@ func (p *Pod) Endpoints(ctx context.Context, cluster string) ([]Endpoint, error)
 	if err := json.Unmarshal(text, &dump); err != nil {
 		return nil, err
 	}
-	var out []Endpoint
+	all := map[string][]Endpoint{}
 	for _, c := range dump.ClusterStatuses {
-		if c.Name != cluster {
-			continue
-		}
 		for _, h := range c.HostStatuses {
 			a := h.Address.SocketAddress
 			e := Endpoint{
@@ -72,13 +75,13 @@ func (p *Pod) Endpoints(ctx context.Context, cluster string) ([]Endpoint, error)
 					e.Requests, _ = strconv.Atoi(s.Value)
 				}
 			}
-			out = append(out, e)
+			all[c.Name] = append(all[c.Name], e)
 		}
+		slices.SortFunc(all[c.Name], func(a, b Endpoint) int {
+			return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Address, b.Address))
+		})
 	}
-	slices.SortFunc(out, func(a, b Endpoint) int {
-		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Address, b.Address))
-	})
-	return out, nil
+	return all, nil
 }
 
 // ConfigDump is all that the proxy was told, with endpoints.
