@@ -11,10 +11,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/portolan-mesh/portolan/hack/internal/forecast"
-	"github.com/portolan-mesh/portolan/pkg/testkit/operator"
+	"github.com/portolan-mesh/portolan/hack/internal/usage"
 	"github.com/portolan-mesh/portolan/pkg/config"
 	"github.com/portolan-mesh/portolan/pkg/mesh"
 	"github.com/portolan-mesh/portolan/pkg/testkit"
+	"github.com/portolan-mesh/portolan/pkg/testkit/operator"
 )
 
 // patience is how long any one thing may take.
@@ -198,11 +199,11 @@ func (b *bench) observe(ctx context.Context, p *operator.Process, before counts)
 	if err := b.idling(ctx); err != nil {
 		return err
 	}
-	u, err := usageOf(p.PID)
+	u, err := usage.Of(p.PID)
 	if err != nil {
 		return err
 	}
-	b.result.RSSIdle = number(u.rss)
+	b.result.RSSIdle = number(u.RSS)
 	b.say("Timing %d RoutingPolicies...", b.tries)
 	times, err := tryPolicies(ctx, b.fleet, b.eyes, b.tries)
 	if err != nil {
@@ -210,10 +211,10 @@ func (b *bench) observe(ctx context.Context, p *operator.Process, before counts)
 	}
 	b.result.Tries = len(times)
 	b.result.PolicyP50, b.result.PolicyP99 = milliseconds(percentile(times, 50)), milliseconds(percentile(times, 99))
-	if u, err = usageOf(p.PID); err != nil {
+	if u, err = usage.Of(p.PID); err != nil {
 		return err
 	}
-	b.result.RSS = number(u.peak)
+	b.result.RSS = number(u.Peak)
 	return nil
 }
 
@@ -229,11 +230,11 @@ func (b *bench) converge(ctx context.Context, p *operator.Process, before counts
 		return err
 	}
 	b.result.Seconds = seconds(time.Since(p.Started))
-	u, err := usageOf(p.PID)
+	u, err := usage.Of(p.PID)
 	if err != nil {
 		return err
 	}
-	b.result.CPUSeconds = seconds(u.cpu)
+	b.result.CPUSeconds = seconds(u.CPU)
 	b.say("Everything is in place after %.2f s.", b.result.Seconds)
 	if err := settle(ctx, b.fleet); err != nil {
 		return err

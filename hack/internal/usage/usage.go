@@ -1,4 +1,5 @@
-package main
+// Package usage says what a process takes of the machine. It knows Linux alone.
+package usage
 
 import (
 	"bytes"
@@ -8,25 +9,25 @@ import (
 	"time"
 )
 
-// usage is what a process takes of the machine.
-type usage struct {
-	// rss is its memory in MB, peak the highest so far.
-	rss, peak float64
-	// cpu is how long it ran on one, on behalf of itself or in the kernel.
-	cpu time.Duration
+// Usage is what a process takes of the machine.
+type Usage struct {
+	// RSS is its memory in MB, Peak the highest so far.
+	RSS, Peak float64
+	// CPU is how long it ran on one, on behalf of itself or in the kernel.
+	CPU time.Duration
 }
 
-// usageOf asks the kernel.
-func usageOf(pid int) (usage, error) {
+// Of asks the kernel.
+func Of(pid int) (Usage, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		return usage{}, err
+		return Usage{}, err
 	}
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return usage{}, err
+		return Usage{}, err
 	}
-	return usage{rss: field(status, "VmRSS:") / 1024, peak: field(status, "VmHWM:") / 1024, cpu: ticks(stat)}, nil
+	return Usage{RSS: field(status, "VmRSS:") / 1024, Peak: field(status, "VmHWM:") / 1024, CPU: ticks(stat)}, nil
 }
 
 // field is the number after a name at the beginning of a line, zero where there is none.
