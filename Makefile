@@ -82,6 +82,10 @@ verify-generated: ## Fail if generate or manifests would change a file.
 bench: testbin ## Measure the operator on real API servers; the last line is JSON.
 	$(GO) run ./hack/bench
 
+.PHONY: bench-mesh
+bench-mesh: testbin ## Measure istiod and a proxy with Portolan's objects and with Istio's own way; needs Linux and root.
+	$(GO) run ./hack/benchmesh
+
 ##@ Try
 
 .PHONY: demo
