@@ -142,7 +142,7 @@ func (op *operator) setUp() error {
 }
 
 func (op *operator) addServices() error {
-	r := &ServiceReconciler{Feed: op.feed, Writer: op.writer, Connections: fleetConnections{op.fleet}, Events: op.GetEventRecorder("portolan"), Metrics: op.metrics}
+	r := &ServiceReconciler{Feed: op.feed, Writer: op.writer, Connections: fleetConnections{op.fleet}, Pace: NewPace(), Events: op.GetEventRecorder("portolan"), Metrics: op.metrics}
 	return builder.TypedControllerManagedBy[mesh.ServiceKey](op.Manager).Named("service").
 		WithOptions(controller.TypedOptions[mesh.ServiceKey]{MaxConcurrentReconciles: serviceWorkers, RateLimiter: backOff[mesh.ServiceKey]()}).
 		WithLogConstructor(logWith[mesh.ServiceKey](op.options.Log, "service")).

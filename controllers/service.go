@@ -36,6 +36,7 @@ type ServiceReconciler struct {
 	Feed        *Feed
 	Writer      Writer
 	Connections Connections
+	Pace        *Pace
 	Events      events.EventRecorder
 	Metrics     *Metrics
 }
@@ -51,8 +52,10 @@ func (r *ServiceReconciler) Reconcile(ctx context.Context, key mesh.ServiceKey) 
 	writable := r.writable(view)
 	opened := r.open(ctx, &view, writable)
 	result := plan.Service(view)
-	ops := diff.Ops(result.Objects, result.Judge(view.Held), writable)
-	writes := slices.Concat(opened, r.Writer.Write(ctx, ops))
+	ops, later := diff.Round(diff.Ops(result.Objects, result.Judge(view.Held), writable), r.Pace.settling(key))
+	written := r.Writer.Write(ctx, ops)
+	r.Pace.note(key, written)
+	writes := slices.Concat(opened, written, putOff(later))
 	r.Feed.Report(conditions.Report(key, result, view.Held, writes, writable))
 	r.Feed.Services.Done(key)
 	r.Feed.Objects.Add(priorityLater, result.Sources...)
@@ -60,6 +63,9 @@ func (r *ServiceReconciler) Reconcile(ctx context.Context, key mesh.ServiceKey) 
 	r.Metrics.count(ops, writes, since)
 	if failed := count(writes); failed > 0 {
 		return reconcile.Result{}, fmt.Errorf("%s: %d of %d: %w: %s", key, failed, len(ops), errNotWritten, firstFailure(writes))
+	}
+	if len(later) > 0 {
+		return reconcile.Result{RequeueAfter: settle}, nil
 	}
 	return reconcile.Result{}, nil
 }

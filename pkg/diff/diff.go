@@ -68,22 +68,24 @@ func Inbound(ops []Op) []Op {
 func apply(o mesh.Object, h mesh.Held, exists bool) []Op {
 	op := Op{Action: Create, Ref: o.Ref, Object: o, Step: step(o)}
 	if !exists {
+		op.Adds = o.Ref.Kind == mesh.KindServiceEntry || o.Ref.Kind == mesh.KindDestinationRule
 		return []Op{op}
 	}
 	op.Action, op.Editor = Update, h.Editor
 	if o.Ref.Kind != mesh.KindDestinationRule {
 		return []Op{op}
 	}
-	lost := without(h.Subsets, o.Subsets)
+	lost, gains := without(h.Subsets, o.Subsets), len(without(o.Subsets, h.Subsets)) > 0
 	if len(lost) == 0 {
+		op.Adds = gains
 		return []Op{op}
 	}
 	op.Step, op.After = stepShrunk, AfterOwn
-	if len(without(o.Subsets, h.Subsets)) == 0 {
+	if !gains {
 		return []Op{op}
 	}
 	both := op
-	both.After, both.Step, both.Object = AfterNothing, stepRules, withSubsets(o, lost)
+	both.After, both.Step, both.Object, both.Adds = AfterNothing, stepRules, withSubsets(o, lost), true
 	return []Op{both, op}
 }
 

@@ -38,6 +38,9 @@ type Op struct {
 	Version uint64
 	// After is what must be in place before the op is done.
 	After After
+	// Adds is whether routes may come to lead to what the op makes known: a host,
+	// or a subset of one.
+	Adds bool
 	// Editor is the field manager whose edit an Update undoes, empty if none did.
 	Editor string
 }
