@@ -109,7 +109,7 @@ func grid(slow bool) []point {
 					}
 					p.perTry = 500 * time.Millisecond
 					for _, timeout := range []time.Duration{0, 2, 3} {
-						if p.timeout = timeout * p.perTry; clusters < most && attempts%2 == 0 && (threshold == 3 || threshold == 1) {
+						if p.timeout = timeout * p.perTry; (long || clusters < 4) && clusters < most && attempts%2 == 0 && (threshold == 3 || threshold == 1) {
 							out = append(out, p)
 						}
 					}

@@ -15,5 +15,5 @@ func load() (int, time.Duration) {
 	if long {
 		return 500, 8 * time.Second
 	}
-	return 200, 2 * time.Second
+	return 100, 2 * time.Second
 }

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -180,8 +181,13 @@ func (s *scene) marked(t *testing.T) {
 	if p.Spec.Timeout != nil {
 		want = append(want, fmt.Sprintf(`"timeout": "%s"`, seconds(p.Spec.Timeout.Value())))
 	}
+	// An EnvoyFilter goes a round later than routes change.
+	once := p.Spec.Retries != nil && ptr.Deref(p.Spec.Retries.TriesPerCluster, 2) == 1
 	testkit.Wait(t, patience, func() error {
 		dump, err := s.webapp().ConfigDump(t.Context())
+		if err == nil && bytes.Contains(dump, []byte(`"update_frequency": 1`)) != once {
+			err = fmt.Errorf("the client's proxy goes on to the next cluster after one try: %v, want %v", !once, once)
+		}
 		for _, w := range want {
 			if err == nil && !bytes.Contains(dump, []byte(w)) {
 				err = fmt.Errorf("the client's proxy has no %s", w)
