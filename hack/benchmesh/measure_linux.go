@@ -298,6 +298,9 @@ func (b *bench) complete(ctx context.Context, f form) error {
 			return fmt.Errorf("the client does not know %s", f.outbound(i))
 		}
 	}
+	if n := bytes.Count(dump, fmt.Appendf(nil, `"update_frequency": %d`, f.tries)); f.tries > 0 && n < b.hosts {
+		return fmt.Errorf("of %d hosts the client makes %d tries a cluster", n, f.tries)
+	}
 	for _, i := range []int{0, b.hosts / 2, b.hosts - 1} {
 		endpoints, err := b.webapp().Endpoints(ctx, f.outbound(i))
 		if err == nil && len(endpoints) != f.endpoints {

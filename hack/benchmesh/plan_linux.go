@@ -67,11 +67,11 @@ func (b *bench) newFleet(ctx context.Context) (*fleet, error) {
 func outbound(i int) string { return "outbound|80||stage." + service(i) + ".mesh" }
 
 // gateway is the form in which clients have the addresses of gateways.
-func (f *fleet) gateway(name string, oneTry bool) form {
+func (f *fleet) gateway(name string, tries int) form {
 	return form{
-		name: name, outbound: outbound, endpoints: len(f.Clusters), touch: f.touch, remove: f.clear,
+		name: name, outbound: outbound, endpoints: len(f.Clusters), tries: tries, touch: f.touch, remove: f.clear,
 		put: func(ctx context.Context) (int, error) {
-			objects, err := f.plan(f.input("Gateway", oneTry))
+			objects, err := f.plan(f.input("Gateway", tries))
 			if err != nil {
 				return 0, err
 			}
@@ -83,9 +83,9 @@ func (f *fleet) gateway(name string, oneTry bool) form {
 // egress is the form in which clients have the addresses of routers in c1, which
 // are there and have been available for a while when it is measured.
 func (f *fleet) egress() form {
-	input := f.input("Egress", true)
+	input := f.input("Egress", 1)
 	return form{
-		name: egress, outbound: outbound, endpoints: len(f.Clusters), touch: f.touch, remove: f.clear,
+		name: egress, outbound: outbound, endpoints: len(f.Clusters), tries: 1, touch: f.touch, remove: f.clear,
 		before: func(ctx context.Context) (int, error) {
 			routers, err := f.routers(input)
 			if err != nil {
@@ -120,7 +120,7 @@ func (f *fleet) egress() form {
 
 // input is the fleet in YAML: every service in each cluster, and one client in
 // c1 that calls them all.
-func (f *fleet) input(reach string, oneTry bool) string {
+func (f *fleet) input(reach string, tries int) string {
 	var docs, destinations []string
 	doc := func(format string, args ...any) { docs = append(docs, fmt.Sprintf(format, args...)) }
 	for k, c := range f.Clusters {
@@ -149,11 +149,7 @@ func (f *fleet) input(reach string, oneTry bool) string {
 			len(destinations), strings.Join(destinations[:n], ", "))
 		destinations = destinations[n:]
 	}
-	policy := f.policy
-	if !oneTry {
-		policy = strings.Replace(policy, "triesPerCluster: 1", "triesPerCluster: 2", 1)
-	}
-	return joined(append(docs, policy))
+	return joined(append(docs, strings.Replace(f.policy, "triesPerCluster: 1", fmt.Sprintf("triesPerCluster: %d", tries), 1)))
 }
 
 // plan are the objects that a fleet's plan gives c1.

@@ -43,6 +43,8 @@ type form struct {
 	outbound func(i int) string
 	// endpoints are how many of them the client has of each host; zero where there is no host.
 	endpoints int
+	// tries is how many a request makes of a cluster before it goes on; zero where it does not.
+	tries int
 	// before is done while nothing is measured yet, put is measured. Both say how
 	// many objects they wrote into c1.
 	before, put func(context.Context) (int, error)
@@ -97,7 +99,7 @@ func (b *bench) allForms(ctx context.Context) ([]form, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []form{b.native(), f.gateway(gateway, true), f.gateway(gateway2, false), f.egress()}, nil
+	return []form{b.native(), f.gateway(gateway, 1), f.gateway(gateway2, 2), f.egress()}, nil
 }
 
 // The names of the forms.
