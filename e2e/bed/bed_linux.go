@@ -131,10 +131,10 @@ func (b *Bed) Portolan() string { return b.program("portolan") }
 
 func (b *Bed) rootCert() string { return filepath.Join(b.Dir, "root-cert.pem") }
 
-// eventually calls check until it returns nil or the deadline has passed, and
-// returns its last error.
-func eventually(ctx context.Context, deadline time.Duration, check func() error) error {
-	end := time.Now().Add(deadline)
+// eventually calls check until it returns nil or what it waits for ought to be
+// ready, and returns its last error.
+func eventually(ctx context.Context, check func() error) error {
+	end := time.Now().Add(ready)
 	for {
 		err := check()
 		if err == nil || time.Now().After(end) {

@@ -197,7 +197,7 @@ func healthy(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
-	res, err := http.DefaultClient.Do(req)
+	res, err := (&http.Client{Timeout: 5 * time.Second}).Do(req)
 	if err != nil {
 		return err
 	}
@@ -221,7 +221,7 @@ func (c *Cluster) Scale(ctx context.Context, namespace, deployment string, repli
 // Settled waits until a Deployment has just the pods that it asks for, all of
 // them ready.
 func (c *Cluster) Settled(ctx context.Context, namespace, deployment string) error {
-	return eventually(ctx, ready, func() error {
+	return eventually(ctx, func() error {
 		d, err := c.kube.AppsV1().Deployments(namespace).Get(ctx, deployment, metav1.GetOptions{})
 		if err != nil {
 			return err

@@ -130,5 +130,5 @@ func (p *Pod) Restart(ctx context.Context) error {
 	if err := p.startProxy(ctx, pod); err != nil {
 		return err
 	}
-	return eventually(ctx, ready, func() error { return p.ready(ctx) })
+	return eventually(ctx, func() error { return p.ready(ctx) })
 }

@@ -76,7 +76,7 @@ func (p *Pod) ReviveApp(ctx context.Context) error {
 	if err := p.startApp(pod); err != nil {
 		return err
 	}
-	return eventually(ctx, ready, func() error { return p.control(ctx, "") })
+	return eventually(ctx, func() error { return p.control(ctx, "") })
 }
 
 // Freeze stops every process of the pod: connections open, nothing answers.

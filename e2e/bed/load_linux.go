@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -26,12 +27,13 @@ type Report struct {
 
 // String is one line.
 func (r Report) String() string {
-	s := fmt.Sprintf("%d requests, %d failed, by %v, p50 %s p99 %s max %s", r.Requests, r.Failed, r.By,
+	var s strings.Builder
+	fmt.Fprintf(&s, "%d requests, %d failed, by %v, p50 %s p99 %s max %s", r.Requests, r.Failed, r.By,
 		r.P50.Round(100*time.Microsecond), r.P99.Round(100*time.Microsecond), r.Max.Round(time.Millisecond))
 	for _, f := range r.Failures {
-		s += "\n    " + f.String()
+		s.WriteString("\n    " + f.String())
 	}
-	return s
+	return s.String()
 }
 
 // Load is requests that go on until Stop.

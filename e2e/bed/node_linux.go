@@ -148,7 +148,7 @@ func (n *node) begin(ctx context.Context, pod *corev1.Pod) error {
 			return err
 		}
 	}
-	if err := eventually(ctx, ready, func() error { return p.ready(ctx) }); err != nil {
+	if err := eventually(ctx, func() error { return p.ready(ctx) }); err != nil {
 		return fmt.Errorf("pod is not ready: %w", err)
 	}
 	return n.report(ctx, pod, p, true)

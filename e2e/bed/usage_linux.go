@@ -20,14 +20,12 @@ func (c *Cluster) IstiodPID() int { return c.istiod.PID() }
 // IstiodMetric are the values of one of istiod's metrics, by its labels as
 // istiod writes them, such as type="eds".
 func (c *Cluster) IstiodMetric(ctx context.Context, name string) (map[string]float64, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
 	url := fmt.Sprintf("http://%s:15014/metrics", podAddress(c.index, 1))
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
 	}
-	res, err := http.DefaultClient.Do(req)
+	res, err := (&http.Client{Timeout: 10 * time.Second}).Do(req)
 	if err != nil {
 		return nil, err
 	}

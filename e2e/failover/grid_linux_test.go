@@ -108,8 +108,8 @@ func grid(slow bool) []point {
 						continue
 					}
 					p.perTry = 500 * time.Millisecond
-					for _, timeout := range []time.Duration{0, 2, 3} {
-						if p.timeout = timeout * p.perTry; (long || clusters < 4) && clusters < most && attempts%2 == 0 && (threshold == 3 || threshold == 1) {
+					for _, timeout := range []time.Duration{0, time.Second, 1500 * time.Millisecond} {
+						if p.timeout = timeout; (long || clusters < 4) && clusters < most && attempts%2 == 0 && (threshold == 3 || threshold == 1) {
 							out = append(out, p)
 						}
 					}

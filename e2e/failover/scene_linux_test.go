@@ -10,7 +10,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -240,17 +239,6 @@ func (s *scene) judge(t *testing.T) {
 			}
 		}
 	}
-}
-
-// condition is that of the policy of greeting.
-func (s *scene) condition(t *testing.T, kind string) metav1.Condition {
-	t.Helper()
-	p := &v1alpha1.TrafficPolicy{}
-	ok(t, s.hub.Get(t.Context(), client.ObjectKey{Namespace: system, Name: "greeting"}, p))
-	if c := meta.FindStatusCondition(p.Status.Conditions, kind); c != nil && c.ObservedGeneration == p.Generation {
-		return *c
-	}
-	return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown}
 }
 
 func ok(t testing.TB, err error) {
