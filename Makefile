@@ -18,7 +18,7 @@ RACE ?= ./pkg/mesh/... ./pkg/observe/... ./pkg/snapshot/... ./pkg/plan/... ./pkg
 TEST_MODULES := $(wildcard hack/istiocheck hack/istiotranslate)
 
 # Tests with traffic. They have the machine to themselves.
-MESH_TESTS := /e2e/failover
+MESH_TESTS := /e2e/
 
 .DEFAULT_GOAL := help
 
@@ -49,17 +49,27 @@ tidy: ## Bring go.mod and go.sum of all three modules in order, but for hack/ist
 	$(GO) mod tidy
 	cd hack/tools && $(GO) mod tidy
 	cd hack/testbin && $(GO) mod tidy -e
+	cd hack/testmesh && $(GO) mod tidy
 
 ##@ Check
 
 .PHONY: test
-test: testbin ## Run every test, on real API servers too. The first run builds those, about 5 minutes.
+test: testbin ## Run every test, on real API servers too, and with traffic where the machine allows. The first run builds for 10 minutes.
 	@for dir in $(TEST_MODULES); do (cd $$dir && for mod in *.mod; do $(GO) test -modfile=$$mod ./... || exit 1; done); done
-	$(GO) test -timeout 20m ./...
+	$(GO) test -timeout 20m $$($(GO) list ./... | grep -v $(MESH_TESTS))
+	$(GO) test -p 1 -timeout 30m .$(MESH_TESTS)...
+
+.PHONY: test-mesh
+test-mesh: testbin testmesh ## Send requests through real proxies while clusters die, at length. Needs Linux and root.
+	PORTOLAN_MESH=long $(GO) test -count=1 -p 1 -v -timeout 90m .$(MESH_TESTS)...
 
 .PHONY: testbin
 testbin: ## Build kube-apiserver, etcd and kubectl for the tests, unless they are in the user's cache.
 	@$(GO) run ./hack/testservers
+
+.PHONY: testmesh
+testmesh: ## Build istiod, Envoy and more for the tests with traffic, unless they are in the user's cache.
+	@$(GO) run ./hack/testservers mesh
 
 .PHONY: test-race
 test-race: testbin ## Run tests under the race detector, which needs a C compiler.
