@@ -56,8 +56,8 @@ tidy: ## Bring go.mod and go.sum of all three modules in order, but for hack/ist
 .PHONY: test
 test: testbin ## Run every test, on real API servers too, and with traffic where the machine allows. The first run builds for 10 minutes.
 	@for dir in $(TEST_MODULES); do (cd $$dir && for mod in *.mod; do $(GO) test -modfile=$$mod ./... || exit 1; done); done
-	$(GO) test -timeout 20m $$($(GO) list ./... | grep -v $(MESH_TESTS))
-	$(GO) test -p 1 -timeout 30m .$(MESH_TESTS)...
+	@failed=0; $(GO) test -timeout 20m $$($(GO) list ./... | grep -v $(MESH_TESTS)) || failed=1; \
+	$(GO) test -p 1 -timeout 30m .$(MESH_TESTS)... || failed=1; exit $$failed
 
 .PHONY: test-mesh
 test-mesh: testbin testmesh ## Send requests through real proxies while clusters die, at length. Needs Linux and root.
