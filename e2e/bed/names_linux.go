@@ -73,6 +73,13 @@ func (n *names) answer(question []byte) ([]byte, error) {
 	return m.Pack()
 }
 
+// of are the addresses of a name, none if it is not known.
+func (n *names) of(name string) []netip.Addr {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.addresses[name]
+}
+
 func (n *names) stop() {
 	_ = n.conn.Close()
 	<-n.done

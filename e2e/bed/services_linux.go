@@ -90,6 +90,9 @@ func (n *node) program(ctx context.Context) error {
 				if ingress.IP != "" {
 					outer.lead(ingress.IP, port.Port, zone(endpoints, i, len(svc.Status.LoadBalancer.Ingress)))
 				}
+				for _, address := range n.bed.names.of(ingress.Hostname) {
+					outer.lead(address.String(), port.Port, endpoints)
+				}
 			}
 		}
 	}
