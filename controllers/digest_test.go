@@ -30,7 +30,7 @@ func TestDigest(t *testing.T) {
 	for _, result := range plantest.All(s) {
 		for _, o := range result.Objects {
 			w.apply("c1", "{apiVersion: v1, kind: Namespace, metadata: {name: "+o.Ref.Namespace+"}}")
-			u, err := plantest.Manifest(o)
+			u, err := o.Unstructured()
 			if err != nil {
 				t.Fatal(err)
 			}

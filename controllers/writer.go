@@ -2,11 +2,8 @@ package controllers
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"strconv"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/portolan-mesh/portolan/api/v1alpha1"
 	"github.com/portolan-mesh/portolan/pkg/apply"
@@ -91,16 +88,8 @@ func (w *memberWriter) heldOf(o mesh.Object, version uint64) mesh.Held {
 
 // heldOf is the row of an object as it was written.
 func heldOf(o mesh.Object, version uint64) mesh.Held {
-	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": o.APIVersion(), "kind": string(o.Ref.Kind)}}
-	u.SetNamespace(o.Ref.Namespace)
-	u.SetName(o.Ref.Name)
-	u.SetLabels(o.Labels)
-	u.SetAnnotations(o.Annotations)
+	u, _ := o.Unstructured() // a spec that is no JSON was not written
 	u.SetResourceVersion(strconv.FormatUint(version, 10))
-	var spec map[string]any
-	if err := json.Unmarshal(o.Spec, &spec); err == nil {
-		u.Object["spec"] = spec
-	}
 	return observe.Held(o.Ref.Cluster, u)
 }
 

@@ -149,7 +149,7 @@ func (s *scene) show(t *testing.T, fleets []paper, addresses map[string]string) 
 	var text bytes.Buffer
 	for _, f := range fleets {
 		for _, o := range f.plan(t, addresses) {
-			u, err := plantest.Manifest(o)
+			u, err := o.Unstructured()
 			ok(t, err)
 			// Not Portolan's, whose operator would wonder.
 			u.SetNamespace("webapp")

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -164,16 +163,10 @@ func (f *fleet) plan(input string) ([]*unstructured.Unstructured, error) {
 		if o.Ref.Cluster != "c1" {
 			continue
 		}
-		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": o.APIVersion(), "kind": string(o.Ref.Kind)}}
-		u.SetNamespace(o.Ref.Namespace)
-		u.SetName(o.Ref.Name)
-		u.SetLabels(o.Labels)
-		u.SetAnnotations(o.Annotations)
-		var spec map[string]any
-		if err := json.Unmarshal(o.Spec, &spec); err != nil {
+		u, err := o.Unstructured()
+		if err != nil {
 			return nil, err
 		}
-		u.Object["spec"] = spec
 		out = append(out, u)
 	}
 	return out, nil

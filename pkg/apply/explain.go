@@ -60,10 +60,8 @@ func explain(err error) error {
 		return fmt.Errorf("%w: %s", ErrWebhook, clip(s.Message))
 	case s.Reason == metav1.StatusReasonForbidden:
 		return ErrForbidden
-	case s.Reason == metav1.StatusReasonInvalid, s.Reason == metav1.StatusReasonBadRequest, s.Code == 422:
+	case s.Reason == metav1.StatusReasonInvalid, s.Reason == metav1.StatusReasonBadRequest, s.Code == 422, len(unknownFields(s)) > 0:
 		return invalid(s)
-	case unknownFields(s) != nil:
-		return named(unknownFields(s))
 	case s.Code == 429:
 		return ErrBusy
 	case s.Code == 504:
@@ -97,7 +95,13 @@ func invalid(s metav1.Status) error {
 			}
 		}
 	}
-	return named(append(fields, unknownFields(s)...))
+	fields = append(fields, unknownFields(s)...)
+	slices.Sort(fields)
+	fields = slices.Compact(fields)
+	if len(fields) == 0 {
+		return ErrInvalid
+	}
+	return fmt.Errorf("%w: %s", ErrInvalid, strings.Join(fields[:min(len(fields), maxFields)], ", "))
 }
 
 // unknownFields are the fields of an object that an API server does not know, nil if
@@ -110,16 +114,6 @@ func unknownFields(s metav1.Status) []string {
 		fields = append(fields, match[1]+match[2])
 	}
 	return fields
-}
-
-// named is that an object is refused for fields.
-func named(fields []string) error {
-	slices.Sort(fields)
-	fields = slices.Compact(fields)
-	if len(fields) == 0 {
-		return ErrInvalid
-	}
-	return fmt.Errorf("%w: %s", ErrInvalid, strings.Join(fields[:min(len(fields), maxFields)], ", "))
 }
 
 // clip bounds a text.

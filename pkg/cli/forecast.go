@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -84,7 +83,8 @@ func newForecast(clusters []mesh.Cluster, objects []mesh.Object, findings []mesh
 		one := clusterForecast{Name: string(c.Name), Objects: []unstructured.Unstructured{}}
 		for _, o := range objects {
 			if o.Ref.Cluster == c.Name {
-				one.Objects = append(one.Objects, content(o))
+				u, _ := o.Unstructured() // a spec that is no JSON is not shown
+				one.Objects = append(one.Objects, *u)
 			}
 		}
 		f.Clusters = append(f.Clusters, one)
@@ -93,20 +93,4 @@ func newForecast(clusters []mesh.Cluster, objects []mesh.Object, findings []mesh
 		f.Findings = append(f.Findings, finding{Reason: m.Reason, Object: m.Object.String(), Message: m.Message})
 	}
 	return f
-}
-
-// content is an object as it would be written.
-func content(o mesh.Object) unstructured.Unstructured {
-	var u unstructured.Unstructured
-	u.SetAPIVersion(o.APIVersion())
-	u.SetKind(string(o.Ref.Kind))
-	u.SetNamespace(o.Ref.Namespace)
-	u.SetName(o.Ref.Name)
-	u.SetLabels(o.Labels)
-	u.SetAnnotations(o.Annotations)
-	var spec map[string]any
-	if json.Unmarshal(o.Spec, &spec) == nil {
-		u.Object["spec"] = spec
-	}
-	return u
 }

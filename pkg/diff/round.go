@@ -12,18 +12,19 @@ import "github.com/portolan-mesh/portolan/pkg/mesh"
 // Settling is whether a cluster was given, for the same key, what routes are to
 // lead to, or other routes, so lately that its proxies may not have it.
 func Round(ops []Op, settling func(mesh.ClusterName) bool) (now, later []Op) {
-	adds, routes := map[mesh.ClusterName]bool{}, map[mesh.ClusterName]bool{}
+	adds, routes, anywhere := map[mesh.ClusterName]bool{}, map[mesh.ClusterName]bool{}, false
 	for _, op := range ops {
-		c := op.Ref.Cluster
-		adds[c] = adds[c] || op.Adds || settling(c)
-		routes[c] = routes[c] || op.Reroutes() || settling(c)
+		c, lately := op.Ref.Cluster, settling(op.Ref.Cluster)
+		adds[c] = adds[c] || op.Adds || lately
+		routes[c] = routes[c] || op.Reroutes() || lately
+		anywhere = anywhere || routes[c]
 	}
 	for _, op := range ops {
 		c := op.Ref.Cluster
 		switch {
 		case op.Reroutes() && adds[c],
 			op.After == AfterOwn && routes[c],
-			op.After == AfterAll && anyOf(routes):
+			op.After == AfterAll && anywhere:
 			later = append(later, op)
 		default:
 			now = append(now, op)
@@ -35,13 +36,4 @@ func Round(ops []Op, settling func(mesh.ClusterName) bool) (now, later []Op) {
 // Reroutes is whether an op changes where requests go that proxies send already.
 func (op Op) Reroutes() bool {
 	return op.Action == Update && op.Ref.Kind == mesh.KindVirtualService
-}
-
-func anyOf(set map[mesh.ClusterName]bool) bool {
-	for _, v := range set {
-		if v {
-			return true
-		}
-	}
-	return false
 }

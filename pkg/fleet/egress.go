@@ -56,18 +56,10 @@ func (e egress) covers(used egress) bool {
 func (s *surveyor) permitEgress(ctx context.Context) error {
 	was, now := s.now().egress, egress{}
 	if s.wantsEgress.Load() && s.name != mesh.Hub {
-		required := EgressAccess(s.options.Settings)
-		todo := slices.DeleteFunc(slices.Clone(required), func(a Access) bool { return s.granted[a] })
-		denied, err := s.ask(ctx, todo)
+		denied, err := s.denied(ctx, EgressAccess(s.options.Settings))
 		if err != nil {
 			return err
 		}
-		for _, a := range todo {
-			if !slices.Contains(denied, a) {
-				s.granted[a] = true
-			}
-		}
-		slices.SortFunc(denied, Access.Compare)
 		now = egress{checked: true, denied: denied}
 	}
 	if now.checked != was.checked || !slices.Equal(now.denied, was.denied) {

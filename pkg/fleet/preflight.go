@@ -26,14 +26,25 @@ func (s *surveyor) preflight(ctx context.Context, wanted []resource) error {
 			required = append(required, r.access(s.options.Settings)...)
 		}
 	}
-	todo := slices.DeleteFunc(slices.Clone(required), func(a Access) bool { return s.granted[a] })
 	f := s.now()
-	if len(todo) == 0 && f.checked && len(f.missing) == 0 {
+	if f.checked && len(f.missing) == 0 && !slices.ContainsFunc(required, func(a Access) bool { return !s.granted[a] }) {
 		return nil
 	}
-	missing, err := s.ask(ctx, todo)
+	missing, err := s.denied(ctx, required)
 	if err != nil {
 		return err
+	}
+	s.update(func(f *facts) { f.checked, f.missing = true, missing })
+	return nil
+}
+
+// denied is what of required is not allowed, sorted. What is known to be granted
+// is not asked for, and what turns out to be is remembered.
+func (s *surveyor) denied(ctx context.Context, required []Access) ([]Access, error) {
+	todo := slices.DeleteFunc(slices.Clone(required), func(a Access) bool { return s.granted[a] })
+	missing, err := s.ask(ctx, todo)
+	if err != nil {
+		return nil, err
 	}
 	for _, a := range todo {
 		if !slices.Contains(missing, a) {
@@ -41,8 +52,7 @@ func (s *surveyor) preflight(ctx context.Context, wanted []resource) error {
 		}
 	}
 	slices.SortFunc(missing, Access.Compare)
-	s.update(func(f *facts) { f.checked, f.missing = true, missing })
-	return nil
+	return missing, nil
 }
 
 // ask returns what of todo is not allowed.

@@ -95,7 +95,7 @@ func manifest(t *testing.T, o mesh.Object) map[string]any {
 	if o.Spec == nil {
 		return nil
 	}
-	u, err := plantest.Manifest(o)
+	u, err := o.Unstructured()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,7 +48,7 @@ func checkValid(t *testing.T, istio *schema.Schemas, objects []mesh.Object) {
 		if o.Ref.Kind == mesh.KindDeployment || o.Ref.Kind == mesh.KindService {
 			continue // TestEgressDigest of controllers asks a real API server
 		}
-		u, err := plantest.Manifest(o)
+		u, err := o.Unstructured()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +91,7 @@ func shown(t *testing.T, results map[string]plan.Result) any {
 			kept = append(kept, ref.String())
 		}
 		for _, o := range r.Objects {
-			u, err := plantest.Manifest(o)
+			u, err := o.Unstructured()
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -3,11 +3,8 @@ package plantest
 
 import (
 	"bytes"
-	"encoding/json"
-	"fmt"
 	"strconv"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"github.com/portolan-mesh/portolan/pkg/config"
@@ -106,24 +103,9 @@ func All(s *snapshot.Snapshot) map[string]plan.Result {
 	return out
 }
 
-// Manifest is an object as it is applied.
-func Manifest(o mesh.Object) (*unstructured.Unstructured, error) {
-	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": o.APIVersion(), "kind": string(o.Ref.Kind)}}
-	u.SetNamespace(o.Ref.Namespace)
-	u.SetName(o.Ref.Name)
-	u.SetLabels(o.Labels)
-	u.SetAnnotations(o.Annotations)
-	var spec map[string]any
-	if err := json.Unmarshal(o.Spec, &spec); err != nil {
-		return nil, fmt.Errorf("spec of %s: %w", o.Ref, err)
-	}
-	u.Object["spec"] = spec
-	return u, nil
-}
-
 // Held is the row of an object once a cluster holds it.
 func Held(o mesh.Object, version int) (mesh.Held, error) {
-	u, err := Manifest(o)
+	u, err := o.Unstructured()
 	if err != nil {
 		return mesh.Held{}, err
 	}
