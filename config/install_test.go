@@ -16,8 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -204,15 +202,8 @@ func holds(ctx context.Context, c client.Client, want int, kind, version string)
 // writeKubeconfig has a context for each server, the hub's the current one.
 func writeKubeconfig(t *testing.T, f *testkit.Fleet) string {
 	t.Helper()
-	all := clientcmdapi.NewConfig()
-	for _, s := range f.Servers() {
-		one, err := clientcmd.Load(s.Kubeconfig())
-		must(t, err)
-		all.Clusters[s.Name], all.AuthInfos[s.Name], all.Contexts[s.Name] = one.Clusters[s.Name], one.AuthInfos[s.Name], one.Contexts[s.Name]
-	}
-	all.CurrentContext = testkit.HubName
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	must(t, clientcmd.WriteToFile(*all, path))
+	must(t, testkit.WriteKubeconfig(path, f.Servers()...))
 	return path
 }
 

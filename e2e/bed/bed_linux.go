@@ -1,7 +1,6 @@
 package bed
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -130,20 +129,3 @@ func (b *Bed) program(name string) string {
 func (b *Bed) Portolan() string { return b.program("portolan") }
 
 func (b *Bed) rootCert() string { return filepath.Join(b.Dir, "root-cert.pem") }
-
-// eventually calls check until it returns nil or what it waits for ought to be
-// ready, and returns its last error.
-func eventually(ctx context.Context, check func() error) error {
-	end := time.Now().Add(ready)
-	for {
-		err := check()
-		if err == nil || time.Now().After(end) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return cmp.Or(err, ctx.Err())
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-}

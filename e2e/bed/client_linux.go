@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -154,20 +153,7 @@ func (p *Pod) get(ctx context.Context, url string) ([]byte, error) {
 }
 
 func (p *Pod) request(ctx context.Context, method, url string) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, method, url, nil)
-	if err != nil {
-		return nil, err
-	}
-	res, err := p.http.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = res.Body.Close() }()
-	text, err := io.ReadAll(res.Body)
-	if err == nil && res.StatusCode != http.StatusOK {
-		err = errors.New(url + " says " + res.Status)
-	}
-	return text, err
+	return fetch(ctx, p.http, method, url)
 }
 
 // Dialer is Dial for gRPC.

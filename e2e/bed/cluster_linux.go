@@ -2,7 +2,9 @@ package bed
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -153,7 +155,10 @@ func (c *Cluster) StartIstiod(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, ready)
 	defer cancel()
-	return c.istiod.Await(ctx, func(ctx context.Context) error { return healthy(ctx, "http://"+at(8080)+"/ready") })
+	return c.istiod.Await(ctx, func(ctx context.Context) error {
+		_, err := fetch(ctx, &http.Client{Timeout: 5 * time.Second}, http.MethodGet, "http://"+at(8080)+"/ready")
+		return err
+	})
 }
 
 // istiodEnv turns off what this Envoy cannot do or no API server here asks for.
@@ -191,21 +196,22 @@ func (c *Cluster) stop() {
 	_ = ip(fmt.Sprintf("addr del %s/16 dev %s", podAddress(c.index, 1), bridge))
 }
 
-// healthy is an error unless a URL answers 200.
-func healthy(ctx context.Context, url string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+// fetch asks for a URL and wants 200.
+func fetch(ctx context.Context, c *http.Client, method, url string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	res, err := (&http.Client{Timeout: 5 * time.Second}).Do(req)
+	res, err := c.Do(req)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_ = res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s says %d", url, res.StatusCode)
+	defer func() { _ = res.Body.Close() }()
+	text, err := io.ReadAll(res.Body)
+	if err == nil && res.StatusCode != http.StatusOK {
+		err = errors.New(url + " says " + res.Status)
 	}
-	return nil
+	return text, err
 }
 
 // Scale sets how many pods a Deployment has, and waits until that many are
@@ -221,7 +227,7 @@ func (c *Cluster) Scale(ctx context.Context, namespace, deployment string, repli
 // Settled waits until a Deployment has just the pods that it asks for, all of
 // them ready.
 func (c *Cluster) Settled(ctx context.Context, namespace, deployment string) error {
-	return eventually(ctx, func() error {
+	return testkit.Until(ctx, ready, func() error {
 		d, err := c.kube.AppsV1().Deployments(namespace).Get(ctx, deployment, metav1.GetOptions{})
 		if err != nil {
 			return err

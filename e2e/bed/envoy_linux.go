@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/portolan-mesh/portolan/pkg/testkit"
 )
 
 // Endpoint is one endpoint of an Envoy cluster, as a proxy holds it now.
@@ -130,5 +132,5 @@ func (p *Pod) Restart(ctx context.Context) error {
 	if err := p.startProxy(ctx, pod); err != nil {
 		return err
 	}
-	return eventually(ctx, func() error { return p.ready(ctx) })
+	return testkit.Until(ctx, ready, func() error { return p.ready(ctx) })
 }

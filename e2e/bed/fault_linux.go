@@ -13,6 +13,7 @@ import (
 	"strconv"
 
 	"github.com/portolan-mesh/portolan/e2e/sample"
+	"github.com/portolan-mesh/portolan/pkg/testkit"
 )
 
 // Fault makes the pod's application fail in some way, or with the zero value no
@@ -76,7 +77,7 @@ func (p *Pod) ReviveApp(ctx context.Context) error {
 	if err := p.startApp(pod); err != nil {
 		return err
 	}
-	return eventually(ctx, func() error { return p.control(ctx, "") })
+	return testkit.Until(ctx, ready, func() error { return p.control(ctx, "") })
 }
 
 // Freeze stops every process of the pod: connections open, nothing answers.

@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
+
+	"github.com/portolan-mesh/portolan/pkg/testkit"
 )
 
 // nodeName is that of the one node of a cluster which is here. A pod that is
@@ -148,7 +150,7 @@ func (n *node) begin(ctx context.Context, pod *corev1.Pod) error {
 			return err
 		}
 	}
-	if err := eventually(ctx, func() error { return p.ready(ctx) }); err != nil {
+	if err := testkit.Until(ctx, ready, func() error { return p.ready(ctx) }); err != nil {
 		return fmt.Errorf("pod is not ready: %w", err)
 	}
 	return n.report(ctx, pod, p, true)

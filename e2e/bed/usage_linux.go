@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -21,16 +20,7 @@ func (c *Cluster) IstiodPID() int { return c.istiod.PID() }
 // istiod writes them, such as type="eds".
 func (c *Cluster) IstiodMetric(ctx context.Context, name string) (map[string]float64, error) {
 	url := fmt.Sprintf("http://%s:15014/metrics", podAddress(c.index, 1))
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return nil, err
-	}
-	res, err := (&http.Client{Timeout: 10 * time.Second}).Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = res.Body.Close() }()
-	text, err := io.ReadAll(res.Body)
+	text, err := fetch(ctx, &http.Client{Timeout: 10 * time.Second}, http.MethodGet, url)
 	if err != nil {
 		return nil, err
 	}

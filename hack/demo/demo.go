@@ -113,7 +113,8 @@ func (d *demo) build(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := d.writeKubeconfig(f); err != nil {
+	// The hub is the current context.
+	if err := testkit.WriteKubeconfig(d.in("kubeconfig"), f.Servers()...); err != nil {
 		return err
 	}
 	for _, next := range []func(context.Context, *testkit.Fleet) error{d.install, d.onboard, d.apply} {

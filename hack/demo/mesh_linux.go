@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/portolan-mesh/portolan/e2e/bed"
 	"github.com/portolan-mesh/portolan/e2e/sample"
 	"github.com/portolan-mesh/portolan/pkg/config"
+	"github.com/portolan-mesh/portolan/pkg/testkit"
 )
 
 const (
@@ -122,17 +122,14 @@ func install(ctx context.Context, b *bed.Bed) (*bed.Portolan, error) {
 
 // first waits for the first answer.
 func (s *story) first(ctx context.Context, c *bed.Client) error {
-	for {
+	return testkit.Until(ctx, 3*time.Minute, func() error {
 		r := c.Get(ctx, meshURL)
-		if r.Code == 200 {
-			s.Say("The first answer, from %s", r.Cluster)
-			return nil
-		}
-		if time.Since(s.Begun) > 3*time.Minute || ctx.Err() != nil {
+		if r.Code != 200 {
 			return fmt.Errorf("no answer: %s", r)
 		}
-		time.Sleep(100 * time.Millisecond)
-	}
+		s.Say("The first answer, from %s", r.Cluster)
+		return nil
+	})
 }
 
 // play lets clusters die and come back, and says who answers meanwhile.
@@ -187,7 +184,7 @@ func (s *story) show(r bed.Report) {
 	if r.Failed > 0 {
 		parts = append(parts, fmt.Sprintf("failed %d", r.Failed))
 	}
-	_, _ = fmt.Fprintln(s.out, strings.Join(slices.Clip(parts), "  "))
+	_, _ = fmt.Fprintln(s.out, strings.Join(parts, "  "))
 }
 
 func (s *story) count(r bed.Report) {

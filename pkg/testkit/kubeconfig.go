@@ -39,6 +39,21 @@ func (s *Server) KubeconfigFor(token string) []byte {
 	return text
 }
 
+// WriteKubeconfig writes a file with a context for each server, by its name and
+// with the rights of its administrator; the current one is the first server's.
+func WriteKubeconfig(path string, servers ...*Server) error {
+	all := clientcmdapi.NewConfig()
+	for _, s := range servers {
+		one, err := clientcmd.Load(s.Kubeconfig())
+		if err != nil {
+			return err
+		}
+		all.Clusters[s.Name], all.AuthInfos[s.Name], all.Contexts[s.Name] = one.Clusters[s.Name], one.AuthInfos[s.Name], one.Contexts[s.Name]
+	}
+	all.CurrentContext = servers[0].Name
+	return clientcmd.WriteToFile(*all, path)
+}
+
 // AddToken gives a ServiceAccount, which is made where it is missing, a token of an hour.
 func (s *Server) AddToken(ctx context.Context, namespace, name string) (string, error) {
 	client, err := kubernetes.NewForConfig(s.RestConfig())

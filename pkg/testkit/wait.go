@@ -1,6 +1,7 @@
 package testkit
 
 import (
+	"context"
 	"testing"
 	"time"
 )
@@ -29,6 +30,12 @@ func Hold(t testing.TB, span time.Duration, check func() error) {
 		}
 		time.Sleep(poll)
 	}
+}
+
+// Until calls check until it returns nil, the deadline has passed or the context
+// ends, and returns its last error: Wait for what is no test.
+func Until(ctx context.Context, deadline time.Duration, check func() error) error {
+	return wait(ctx.Done(), deadline, check)
 }
 
 // wait returns the last error of check, or nil once there is none.
