@@ -59,8 +59,8 @@ func TestInstall(t *testing.T) {
 	testkit.Wait(t, time.Minute, func() error { return allReady(t.Context(), c) })
 	c3, err := f.Member("c3").Client()
 	must(t, err)
-	// One of the RoutingPolicy, and by the fleet default's triesPerCluster one of each service over HTTP.
-	testkit.Wait(t, time.Minute, func() error { return holds(t.Context(), c3, 7, "EnvoyFilter", "v1alpha3") })
+	// One of each service over HTTP, by the fleet default's triesPerCluster; one of them holds the RoutingPolicy.
+	testkit.Wait(t, time.Minute, func() error { return holds(t.Context(), c3, 6, "EnvoyFilter", "v1alpha3") })
 	testkit.Wait(t, time.Minute, func() error { return holds(t.Context(), c3, 7, "ServiceEntry", "v1") })
 	testkit.Wait(t, time.Minute, func() error { return programmed(t.Context(), f) })
 

@@ -138,8 +138,12 @@ const (
 	ReasonMixedLocations = "MixedLocations"
 	// ReasonHTTPOnly says that a setting has no effect on a service without an HTTP port.
 	ReasonHTTPOnly = "HTTPOnly"
-	// ReasonShardUnknown says that no client has a shard's host by a Dependency.
+	// ReasonShardUnknown says that a RoutingPolicy names a host that is none of the mesh.
 	ReasonShardUnknown = "ShardUnknown"
+	// ReasonShardUnreachable says that clients of some clusters cannot call a shard.
+	ReasonShardUnreachable = "ShardUnreachable"
+	// ReasonLookupUnreachable says that clients of some clusters cannot call the lookup service.
+	ReasonLookupUnreachable = "LookupUnreachable"
 	// ReasonKindsMissing says that a member does not serve some of our kinds.
 	ReasonKindsMissing = "KindsMissing"
 	// ReasonIstioTooOld says that a member's Istio does not take a field of a planned object.

@@ -37,6 +37,8 @@ type RoutingPolicy struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.shards) || has(self.lookup)",fieldPath=".shards",message="shards belong to lookup"
 // +kubebuilder:validation:XValidation:rule="!has(self.defaultShard) || (has(self.shards) && self.shards.exists(s, s.name == self.defaultShard))",fieldPath=".defaultShard",message="defaultShard must be the name of one of shards"
 // +kubebuilder:validation:XValidation:rule="!has(self.defaultShard) || !has(self.onFailure) || self.onFailure == 'Default'",fieldPath=".defaultShard",message="defaultShard needs onFailure Default"
+// +kubebuilder:validation:XValidation:rule="!has(self.shardHeader) || has(self.lookup)",fieldPath=".shardHeader",message="shardHeader belongs to lookup"
+// +kubebuilder:validation:XValidation:rule="!has(self.shards) || has(self.shardHeader) || self.shards.all(s, has(s.host) || has(s.split))",fieldPath=".shards",message="each of shards needs host or split, unless shardHeader is set"
 // +kubebuilder:validation:XValidation:rule="self.target.identity != '*'",fieldPath=".target.identity",message="target.identity '*' is for the fleet default TrafficPolicy alone"
 type RoutingPolicySpec struct {
 	// target is the service that clients call.
@@ -62,11 +64,19 @@ type RoutingPolicySpec struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=256
 	Shards []Shard `json:"shards,omitempty"`
-	// onFailure says what happens to a request whose lookup fails: Default sends it
-	// to defaultShard, Deny answers 503. Unset means Default.
+	// shardHeader is the header in which the shard's name goes with the request, for
+	// routes and for the service. One that a client sends is removed. Unset means none.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:Pattern=`^[a-z0-9][-a-z0-9_]*$`
+	ShardHeader string `json:"shardHeader,omitempty"`
+	// onFailure says what happens to a request without a shard, since it has no key,
+	// the lookup does not know it, or does not answer: Default sends it to
+	// defaultShard, Deny answers 503. Unset means Default.
 	// +optional
 	OnFailure FailureAction `json:"onFailure,omitempty"`
-	// defaultShard takes requests without an answer. Unset means the host that was called.
+	// defaultShard takes requests without a shard. Unset means the host that was called.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
@@ -128,15 +138,22 @@ type Lookup struct {
 	// +kubebuilder:validation:Pattern=`^/`
 	Path string `json:"path,omitempty"`
 	// key is the template of the cache and lookup key, with the placeholders
-	// {path[N]} (N-th segment from 0), {header[name]} and {query[name]}.
+	// {path[N]} (N-th segment from 0), {header[name]}, {query[name]} and {cookie[name]}.
+	// A request in which one of them is missing or empty has no key.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[^{}]*([{](path[[][0-9]{1,2}[]]|header[[][a-z0-9][-a-z0-9_]*[]]|query[[][-a-zA-Z0-9_.]+[]])[}][^{}]*)+$')",message="lookup.key must hold at least one placeholder: {path[0]}, {header[x-tenant]} or {query[id]}"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[^{}]*([{](path[[][0-9]{1,2}[]]|header[[][a-z0-9][-a-z0-9_]*[]]|(query|cookie)[[][-a-zA-Z0-9_.]+[]])[}][^{}]*)+$')",message="lookup.key must hold at least one placeholder: {path[0]}, {header[x-tenant]}, {query[id]} or {cookie[tenant]}"
 	Key string `json:"key"`
 	// timeout of a lookup. Unset means 200ms.
 	// +optional
 	Timeout *Duration `json:"timeout,omitempty"`
+	// maxRequests that a proxy's worker has open at the lookup service; a request
+	// that would need one more has no answer. Unset means 100.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10000
+	MaxRequests *int32 `json:"maxRequests,omitempty"`
 	// cache of answers in each proxy.
 	// +optional
 	Cache *LookupCache `json:"cache,omitempty"`
@@ -147,6 +164,14 @@ type LookupCache struct {
 	// ttl of an answer. Unset means 30s.
 	// +optional
 	TTL *Duration `json:"ttl,omitempty"`
+	// staleIfError is how long after its ttl an answer is used still while the
+	// lookup does not answer. Unset means 5m.
+	// +optional
+	StaleIfError *Duration `json:"staleIfError,omitempty"`
+	// negativeTTL is how long it is remembered that the lookup does not know a key,
+	// or did not answer. Unset means 1s.
+	// +optional
+	NegativeTTL *Duration `json:"negativeTTL,omitempty"`
 	// maxEntries of a proxy's worker, the least recently used go first. Unset means 10000.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
@@ -155,15 +180,37 @@ type LookupCache struct {
 }
 
 // Shard is one part of a sharded service.
+//
+// +kubebuilder:validation:XValidation:rule="!(has(self.host) && has(self.split))",message="set one of host and split"
 type Shard struct {
 	// name that the lookup answers.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
-	// host that serves the shard, one that the client has by a Dependency.
+	// host that serves the shard. A host of the mesh is made known to the clients;
+	// any other they must know already. Unset means the host that was called.
+	// +optional
+	Host Host `json:"host,omitempty"`
+	// split spreads the shard's requests over several hosts. Unset means that all go to host.
+	// +optional
+	// +listType=map
+	// +listMapKey=host
+	// +kubebuilder:validation:MinItems=2
+	// +kubebuilder:validation:MaxItems=16
+	Split []ShardHost `json:"split,omitempty"`
+}
+
+// ShardHost is a host that takes a part of a shard's requests.
+type ShardHost struct {
+	// host as that of a shard.
 	// +required
 	Host Host `json:"host"`
+	// weight of the host beside the others.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	Weight int32 `json:"weight"`
 }
 
 // FailureAction is what happens to a request whose shard is unknown.
@@ -179,11 +226,11 @@ const (
 
 // Plugin is a team's own wasm module.
 type Plugin struct {
-	// url of the module: https:// or oci://.
+	// url of the module: https://, http:// or oci://.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
-	// +kubebuilder:validation:Pattern=`^(https|oci)://`
+	// +kubebuilder:validation:Pattern=`^(https?|oci)://`
 	URL string `json:"url"`
 	// sha256 of the module, in hex.
 	// +required

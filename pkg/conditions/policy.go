@@ -20,7 +20,7 @@ const maxMessages = 5
 // rejecting are the findings for which an object has no effect, worst first.
 var rejecting = []string{
 	v1alpha1.ReasonIdentityInvalid, v1alpha1.ReasonIdentityClaimed, v1alpha1.ReasonIdentityNotGranted,
-	v1alpha1.ReasonNotOwner, v1alpha1.ReasonPolicyInvalid, v1alpha1.ReasonPolicyOverridden, v1alpha1.ReasonNotFleetDefault,
+	v1alpha1.ReasonNotOwner, v1alpha1.ReasonPolicyInvalid, v1alpha1.ReasonPolicyOverridden, v1alpha1.ReasonHostNotOfTarget, v1alpha1.ReasonNotFleetDefault,
 }
 
 // conflicting are the findings that tell of somebody else with the same claim, worst first.
@@ -32,7 +32,7 @@ var conflicting = []string{
 // worst first. Those that are not named come last.
 var degrading = []string{
 	v1alpha1.ReasonIstioTooOld, v1alpha1.ReasonUnavailable, v1alpha1.ReasonNoInstance, v1alpha1.ReasonNoService, v1alpha1.ReasonNoPort, v1alpha1.ReasonNoGateway,
-	v1alpha1.ReasonNoClient, v1alpha1.ReasonHostNotAllowed, v1alpha1.ReasonHostNotOfTarget, v1alpha1.ReasonShardUnknown,
+	v1alpha1.ReasonNoClient, v1alpha1.ReasonHostNotAllowed, v1alpha1.ReasonLookupUnreachable, v1alpha1.ReasonShardUnreachable, v1alpha1.ReasonShardUnknown,
 	v1alpha1.ReasonMixedLocations, v1alpha1.ReasonPortMismatch, v1alpha1.ReasonSubsetUnserved, v1alpha1.ReasonRouteUnreachable, v1alpha1.ReasonPlaceUnknown, v1alpha1.ReasonFailoverBudget,
 }
 

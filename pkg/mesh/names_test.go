@@ -74,10 +74,9 @@ func FuzzNames(f *testing.F) {
 // names are those of every object that a plan of a key may hold.
 func names(key mesh.ServiceKey, suffix string) []string {
 	host := key.Host(suffix)
-	policy := mesh.Ref{Cluster: "c1", Kind: mesh.KindRoutingPolicy, Namespace: "team", Name: "policy"}
 	subset := key.SubsetHost("canary", suffix)
 	return []string{
-		mesh.ObjectName(host, ""), mesh.ObjectName(host, mesh.InboundSuffix), mesh.FilterName(policy, key),
+		mesh.ObjectName(host, ""), mesh.ObjectName(host, mesh.InboundSuffix),
 		mesh.ObjectName(subset, ""), mesh.ObjectName(subset, mesh.InboundSuffix),
 	}
 }
@@ -105,33 +104,5 @@ func TestObjectName(t *testing.T) {
 				t.Errorf("%s%s became %s", host, suffix, name)
 			}
 		}
-	}
-}
-
-// TestFilterName: the name tells the policy and is nobody else's.
-func TestFilterName(t *testing.T) {
-	t.Parallel()
-	key := mesh.ServiceKey{Identity: "greeting", Env: "stage"}
-	seen := map[string]mesh.Ref{}
-	for _, policy := range []mesh.Ref{
-		{Cluster: "c1", Namespace: "a", Name: "shards"}, {Cluster: "c2", Namespace: "a", Name: "shards"},
-		{Cluster: "c1", Namespace: "b", Name: "shards"}, {Cluster: "c1", Namespace: "a", Name: strings.Repeat("x", 253)},
-		{Cluster: "c1", Namespace: "a", Name: strings.Repeat("x", 39) + "-" + "y"}, {Cluster: "c1", Namespace: "a", Name: strings.Repeat("x", 39) + "." + "y"},
-	} {
-		policy.Kind = mesh.KindRoutingPolicy
-		name := mesh.FilterName(policy, key)
-		if bad := validation.IsDNS1123Subdomain(name); len(bad) > 0 {
-			t.Errorf("%q: %v", name, bad)
-		}
-		if other, ok := seen[name]; ok {
-			t.Errorf("%s and %s both have %s", other, policy, name)
-		}
-		seen[name] = policy
-		if mesh.StemOf(name) != mesh.FilterStem(policy) {
-			t.Errorf("%s does not lead back to %s", name, mesh.FilterStem(policy))
-		}
-	}
-	if got := mesh.StemOf("short"); got != "" {
-		t.Errorf("the name of somebody else's filter has the stem %q", got)
 	}
 }

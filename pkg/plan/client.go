@@ -25,7 +25,8 @@ type reach struct {
 	rules []rule
 	// clients are the identities that call, sorted.
 	clients []string
-	// callers are the Dependencies of these identities, sorted.
+	// callers are the Dependencies of these identities, and the routing policies that
+	// make them call.
 	callers []mesh.Ref
 }
 
@@ -40,6 +41,9 @@ func (p *planner) client(name mesh.ClusterName) []mesh.Object {
 		r := p.reach(name, host)
 		r.rules = p.rules(reaches)
 		if len(r.backends) == 0 || len(p.ports) == 0 {
+			if i == 0 {
+				p.unreached = append(p.unreached, name.String())
+			}
 			if p.staysUp(name) {
 				p.stays[name] = true
 			}
@@ -60,9 +64,8 @@ func (p *planner) client(name mesh.ClusterName) []mesh.Object {
 	}
 	if len(served) > 0 {
 		out = append(out, subsets...)
-		out = append(out, p.tuning(name, slices.Concat(served, p.hostsOf(reaches)))...)
 	}
-	return append(out, p.filters(name, served)...)
+	return append(out, p.filters(name, served, p.hostsOf(reaches))...)
 }
 
 // staysUp is whether something serves the host that cannot be called for now,
@@ -93,6 +96,11 @@ func (p *planner) reach(name mesh.ClusterName, host string) reach {
 	for _, d := range p.dependencies {
 		if slices.Contains(r.clients, strings.ToLower(string(d.Spec.Source))) {
 			r.callers = append(r.callers, d.Ref)
+		}
+	}
+	for _, l := range p.senders {
+		if slices.ContainsFunc(l.Dependencies, func(d mesh.Dependency) bool { return slices.Contains(r.callers, d.Ref) }) {
+			r.callers = append(r.callers, l.Policy.Ref)
 		}
 	}
 	var candidates []mesh.Cluster

@@ -157,6 +157,11 @@ func (p *planner) connectionPool() *networking.ConnectionPoolSettings {
 	out := &networking.ConnectionPoolSettings{
 		Tcp: &networking.ConnectionPoolSettings_TCPSettings{ConnectTimeout: durationpb.New(p.connectTimeout())},
 	}
+	if p.sharded() {
+		// The patch for a shard replaces the options of its cluster, where a mesh that
+		// upgrades connections would say so; what agrees on HTTP/2 elsewhere stays.
+		out.Http = &networking.ConnectionPoolSettings_HTTPSettings{H2UpgradePolicy: networking.ConnectionPoolSettings_HTTPSettings_DO_NOT_UPGRADE}
+	}
 	pool := p.traffic.spec.ConnectionPool
 	if pool == nil {
 		return out
@@ -169,6 +174,7 @@ func (p *planner) connectionPool() *networking.ConnectionPoolSettings {
 	}
 	if h := pool.HTTP; h != nil {
 		out.Http = &networking.ConnectionPoolSettings_HTTPSettings{
+			H2UpgradePolicy:          out.GetHttp().GetH2UpgradePolicy(),
 			Http1MaxPendingRequests:  orDefault(h.HTTP1MaxPendingRequests, 0),
 			Http2MaxRequests:         orDefault(h.HTTP2MaxRequests, 0),
 			MaxRequestsPerConnection: orDefault(h.MaxRequestsPerConnection, 0),

@@ -3,33 +3,44 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"strings"
 
-	"github.com/portolan-mesh/portolan/api/v1alpha1"
 	"github.com/portolan-mesh/portolan/pkg/mesh"
 	"github.com/portolan-mesh/portolan/pkg/plan/extension"
+	"github.com/portolan-mesh/portolan/pkg/snapshot"
 )
 
-// filters are the EnvoyFilters of the routing policies: one for each policy and
-// namespace of clients, however many clients it has.
-func (p *planner) filters(client mesh.ClusterName, served []string) []mesh.Object {
+// filters are the EnvoyFilters of a client cluster, one for each namespace of
+// clients, however many clients and policies there are: what policies say of Envoy
+// and Istio has no field for, and the filters that clients run for routing policies.
+func (p *planner) filters(client mesh.ClusterName, served, subsets []string) []mesh.Object {
+	common, words := p.tuning(slices.Concat(served, subsets))
+	refs := p.traffic.refs()
+	if len(common) == 0 {
+		refs = nil
+	}
+	routing := p.routingFor(served)
+	if len(routing.VirtualHosts) > 0 {
+		common = append(common, routing.Patches()...)
+		words = append(words, "are routed by "+nameRefs(p.effectiveRouting(routing)))
+		refs = append(refs, p.effectiveRouting(routing)...)
+	}
+	led := p.ledNamespaces(client)
 	var out []mesh.Object
-	for _, policy := range p.routing {
-		f := extension.Filter{Policy: policy.Ref, Service: p.v.Key, Spec: policy.Spec}
-		for _, host := range p.routedHosts(policy) {
-			if slices.Contains(served, host) {
-				f.VirtualHosts = append(f.VirtualHosts, p.virtualHosts(host)...)
-			}
+	for _, ns := range p.namespaces(client) {
+		patches, words, refs := slices.Clone(common), slices.Clone(words), slices.Clone(refs)
+		if more, policies := p.shards(slices.Concat(served, subsets), slices.Contains(led, ns)); len(more) > 0 {
+			patches = append(patches, more...)
+			words = append(words, "ask again when a shard of "+nameRefs(policies)+" does not own a key")
+			refs = append(refs, policies...)
 		}
-		if len(f.VirtualHosts) == 0 {
-			p.findNoRoute(policy)
+		if len(patches) == 0 {
 			continue
 		}
-		spec := f.Render()
-		for _, ns := range p.namespaces(client) {
-			out = append(out, p.object(mesh.Ref{
-				Cluster: client, Kind: mesh.KindEnvoyFilter, Namespace: ns, Name: mesh.FilterName(policy.Ref, p.v.Key),
-			}, spec, fmt.Sprintf("Requests to %s are routed by %s", p.v.Key, policy.Ref), []mesh.Ref{policy.Ref}))
-		}
+		// The name is the service's host: other kinds with that name are in another namespace or are no EnvoyFilters.
+		ref := mesh.Ref{Cluster: client, Kind: mesh.KindEnvoyFilter, Namespace: ns, Name: mesh.ObjectName(p.hosts[0], "")}
+		reason := fmt.Sprintf("Clients of %s %s", p.v.Key, strings.Join(words, ", "))
+		out = append(out, p.object(ref, map[string]any{"configPatches": patches}, reason, mergeRefs(refs, nil)))
 	}
 	return out
 }
@@ -39,16 +50,86 @@ func (p *planner) virtualHosts(host string) []string {
 	var out []string
 	for _, po := range p.ports {
 		if po.http() {
-			out = append(out, fmt.Sprintf("%s:%d", host, po.number))
+			out = append(out, virtualHost(host, po))
 		}
 	}
 	return out
 }
 
-// findNoRoute says that a policy has nothing to work on.
-func (p *planner) findNoRoute(policy mesh.RoutingPolicy) {
-	if slices.ContainsFunc(p.ports, port.http) || len(p.ports) == 0 {
-		return
+func virtualHost(host string, po port) string { return fmt.Sprintf("%s:%d", host, po.number) }
+
+// shards are the patches for those of the hosts to which routing policies send
+// requests, and these policies. The service's own policies count for every client,
+// those that lead to it for clients that they make it call.
+func (p *planner) shards(hosts []string, led bool) (patches []any, policies []mesh.Ref) {
+	own := p.ownShards()
+	if led {
+		for _, l := range p.senders {
+			for _, host := range mesh.ShardHosts(l.Policy.Spec) {
+				own[host] = append(own[host], l.Policy.Ref)
+			}
+		}
 	}
-	p.find(v1alpha1.ReasonHTTPOnly, policy.Ref, fmt.Sprintf("%s has no HTTP port, so no request of it can be routed: name its ports like http-web, set appProtocol, or set TrafficPolicy.spec.ports", p.v.Key))
+	for _, host := range hosts {
+		if len(own[host]) == 0 {
+			continue
+		}
+		for _, po := range p.ports {
+			if po.http() {
+				patches = append(patches, p.shard(host, po).Patches()...)
+			}
+		}
+		policies = mergeRefs(policies, own[host])
+	}
+	return patches, policies
+}
+
+// ownShards are the hosts of the service that its own policies leave requests
+// with, telling the shard by a header, by which routes may lead to a subset.
+func (p *planner) ownShards() map[string][]mesh.Ref {
+	out := map[string][]mesh.Ref{}
+	for _, r := range p.routing {
+		if r.Spec.ShardHeader == "" {
+			continue
+		}
+		for _, host := range p.routedHosts(r) {
+			out[host] = append(out[host], r.Ref)
+		}
+		for _, s := range p.subsets {
+			out[s.host] = append(out[s.host], r.Ref)
+		}
+	}
+	return out
+}
+
+// sharded is whether a routing policy sends requests to the service as to a shard.
+func (p *planner) sharded() bool {
+	return len(p.ownShards()) > 0 ||
+		slices.ContainsFunc(p.senders, func(l snapshot.Lead) bool { return len(mesh.ShardHosts(l.Policy.Spec)) > 0 })
+}
+
+// shard is one port of a host to which requests are sent.
+func (p *planner) shard(host string, po port) extension.Shard {
+	s := extension.Shard{
+		Host: host, Port: po.number, VirtualHost: virtualHost(host, po), HTTP2: po.http2(), Common: map[string]any{},
+	}
+	pool := p.connectionPool()
+	if d := pool.GetTcp().GetMaxConnectionDuration(); d != nil {
+		s.Common["max_connection_duration"] = seconds(d)
+	}
+	if d := pool.GetHttp().GetIdleTimeout(); d != nil {
+		s.Common["idle_timeout"] = seconds(d)
+	}
+	if n := pool.GetHttp().GetMaxRequestsPerConnection(); n > 0 {
+		s.Common["max_requests_per_connection"] = n
+	}
+	return s
+}
+
+func nameRefs(refs []mesh.Ref) string {
+	var out []string
+	for _, r := range refs {
+		out = append(out, r.String())
+	}
+	return strings.Join(out, " and ")
 }

@@ -64,7 +64,11 @@ func (p *planner) withoutForeign(objects []mesh.Object) []mesh.Object {
 
 // findForeign says that an object of somebody else is in the way.
 func (p *planner) findForeign(ref mesh.Ref) {
-	message := fmt.Sprintf("%s is not Portolan's and is not touched, so clients there do not get %s: delete or rename it, or take another host", ref, p.v.Key)
+	lack := p.v.Key.String()
+	if ref.Kind == mesh.KindEnvoyFilter {
+		lack = "what policies of " + lack + " say of their proxies"
+	}
+	message := fmt.Sprintf("%s is not Portolan's and is not touched, so clients there do not get %s: delete or rename it, or take another host", ref, lack)
 	for _, about := range p.sources {
 		p.find(v1alpha1.ReasonNotOurs, about, message)
 	}

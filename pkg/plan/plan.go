@@ -52,6 +52,7 @@ func Service(v snapshot.Service) Result {
 	p.findBackends()
 	p.findPorts()
 	p.findSubsets()
+	p.checkRouting()
 	objects := p.accepted(p.inbound())
 	for _, c := range p.clientClusters() {
 		objects = append(objects, p.accepted(p.client(c))...)
@@ -60,6 +61,7 @@ func Service(v snapshot.Service) Result {
 	p.findUnserved()
 	p.findManyAddresses()
 	p.findSubsetsUnserved()
+	p.findUnreached()
 	return p.result(p.withoutForeign(objects), p.keeps(objects))
 }
 
@@ -71,8 +73,11 @@ type planner struct {
 	findings []mesh.Finding
 
 	// Set by accept.
-	traffic      effective
-	routing      []mesh.RoutingPolicy
+	traffic effective
+	routing []mesh.RoutingPolicy
+	// senders are the policies that make others call the service; who they make it is
+	// among the dependencies.
+	senders      []snapshot.Lead
 	dependencies []mesh.Dependency
 	instances    []mesh.Instance
 	clients      []mesh.Client
@@ -100,6 +105,8 @@ type planner struct {
 	refused         []mesh.Object
 	// unserved are the client clusters which reach no cluster that serves a subset, by its name.
 	unserved map[string][]string
+	// unreached are the client clusters from which nothing that serves the service is reached.
+	unreached []string
 }
 
 func newPlanner(v snapshot.Service) *planner {
@@ -123,10 +130,14 @@ func (p *planner) find(reason string, about mesh.Ref, message string) {
 	p.findings = append(p.findings, mesh.Finding{Reason: reason, Object: about, Message: message})
 }
 
-// tell adds a finding about the service itself to every Dependency on it.
+// tell adds a finding about the service itself to every Dependency on it, and to
+// the routing policies that lead to it.
 func (p *planner) tell(reason, message string) {
 	for _, d := range p.dependencies {
 		p.find(reason, d.Ref, message)
+	}
+	for _, l := range p.senders {
+		p.find(reason, l.Policy.Ref, message)
 	}
 }
 
@@ -151,6 +162,9 @@ func (p *planner) findSources() []mesh.Ref {
 	}
 	for _, r := range p.routing {
 		out = append(out, r.Ref)
+	}
+	for _, l := range p.senders {
+		out = append(out, l.Policy.Ref)
 	}
 	for _, d := range p.dependencies {
 		out = append(out, d.Ref)

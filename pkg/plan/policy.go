@@ -8,7 +8,6 @@ import (
 
 	"github.com/portolan-mesh/portolan/api/v1alpha1"
 	"github.com/portolan-mesh/portolan/pkg/mesh"
-	"github.com/portolan-mesh/portolan/pkg/snapshot"
 )
 
 // effective is what the policies of a service come to.
@@ -213,75 +212,4 @@ func under(host, suffix string) bool { return host == suffix || strings.HasSuffi
 
 func claimsHost(t mesh.TrafficPolicy, host string) bool {
 	return slices.ContainsFunc(t.Spec.Hosts, func(h v1alpha1.Host) bool { return strings.EqualFold(string(h), host) })
-}
-
-// acceptRouting takes the routing policies that may speak for the service and
-// are for its env, the oldest first. Of two with equal hosts and match the older one wins.
-func (p *planner) acceptRouting() []mesh.RoutingPolicy {
-	var out []mesh.RoutingPolicy
-	sorted := slices.Clone(p.v.Routing)
-	slices.SortFunc(sorted, func(a, b mesh.RoutingPolicy) int { return a.Older(b.Meta) })
-	for _, r := range sorted {
-		env := strings.ToLower(r.Spec.Target.Env)
-		if !p.known(r.Cluster) || (env != "" && env != "*" && env != p.v.Key.Env) || !p.speaks(r.Meta, r.Spec.Target) {
-			continue
-		}
-		if (r.Spec.Lookup == nil) == (r.Spec.Plugin == nil) {
-			p.find(v1alpha1.ReasonPolicyInvalid, r.Ref, "spec must have exactly one of lookup and plugin: set one of them")
-			continue
-		}
-		twin := slices.IndexFunc(out, func(o mesh.RoutingPolicy) bool {
-			return reflect.DeepEqual(o.Spec.Match, r.Spec.Match) && reflect.DeepEqual(p.routedHosts(o), p.routedHosts(r))
-		})
-		if twin >= 0 {
-			p.find(v1alpha1.ReasonPolicyOverridden, r.Ref, fmt.Sprintf("The older %s routes the same requests: merge the two objects, or give them different matches", out[twin].Ref))
-			continue
-		}
-		p.checkHosts(r)
-		p.checkShards(r)
-		out = append(out, r)
-	}
-	return out
-}
-
-// routedHosts are the hosts of the service that a routing policy is for.
-func (p *planner) routedHosts(r mesh.RoutingPolicy) []string {
-	if len(r.Spec.Hosts) == 0 {
-		return p.hosts
-	}
-	var out []string
-	for _, host := range p.hosts {
-		if slices.ContainsFunc(r.Spec.Hosts, func(h v1alpha1.Host) bool { return strings.EqualFold(string(h), host) }) {
-			out = append(out, host)
-		}
-	}
-	return out
-}
-
-// checkHosts says which hosts of a routing policy its target does not have.
-func (p *planner) checkHosts(r mesh.RoutingPolicy) {
-	for _, h := range r.Spec.Hosts {
-		host := strings.ToLower(string(h))
-		key, ok := mesh.KeyOfHost(host, p.settings.Suffix)
-		ofAnotherEnv := ok && key.Identity == p.v.Key.Identity && key != p.v.Key
-		if ofAnotherEnv || slices.Contains(p.hosts, host) {
-			continue
-		}
-		p.find(v1alpha1.ReasonHostNotOfTarget, r.Ref, fmt.Sprintf(
-			"%s is no host of %s: name one of %s, or give the host to the target by a TrafficPolicy", host, p.v.Key, strings.Join(p.hosts, ", ")))
-	}
-}
-
-// checkShards says which shards no client of the service may call.
-func (p *planner) checkShards(r mesh.RoutingPolicy) {
-	for _, s := range r.Spec.Shards {
-		key, ok := mesh.KeyOfHost(strings.ToLower(string(s.Host)), p.settings.Suffix)
-		if !ok || key == p.v.Key || len(p.dependencies) == 0 {
-			continue
-		}
-		if !slices.ContainsFunc(p.dependencies, func(d mesh.Dependency) bool { return snapshot.Names(d, key) }) {
-			p.find(v1alpha1.ReasonShardUnknown, r.Ref, fmt.Sprintf(
-				"No client of %s depends on %s, so requests for shard %s fail: add it to the clients' Dependencies", p.v.Key, key, s.Name))
-		}
-	}
 }

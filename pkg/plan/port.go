@@ -26,6 +26,11 @@ func (p port) http() bool {
 	return p.protocol == v1alpha1.ProtocolHTTP || p.protocol == v1alpha1.ProtocolHTTP2 || p.protocol == v1alpha1.ProtocolGRPC
 }
 
+// http2 is whether the port speaks HTTP/2 alone.
+func (p port) http2() bool {
+	return p.protocol == v1alpha1.ProtocolHTTP2 || p.protocol == v1alpha1.ProtocolGRPC
+}
+
 // findPorts makes one list of what the backends offer, limited and corrected by
 // the policy. Where clusters disagree about a port, the first one by name counts.
 func (p *planner) findPorts() {

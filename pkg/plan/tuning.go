@@ -2,45 +2,35 @@ package plan
 
 import (
 	"fmt"
-	"strings"
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/portolan-mesh/portolan/api/v1alpha1"
-	"github.com/portolan-mesh/portolan/pkg/mesh"
 	"github.com/portolan-mesh/portolan/pkg/plan/failover"
 )
 
-// tuning are the EnvoyFilters for what a policy says of Envoy and Istio has no
-// field for: one for each namespace of clients, for every host that is given.
-func (p *planner) tuning(client mesh.ClusterName, hosts []string) []mesh.Object {
-	var patches []any
-	var words []string
-	if window, ok := p.mergeWindow(); ok {
+// tuning are the patches for what a policy says of Envoy and Istio has no field
+// for, for every host that is given, and what they are for.
+func (p *planner) tuning(hosts []string) (patches []any, words []string) {
+	if window, ok := p.mergeWindow(); ok && len(hosts) > 0 {
 		for _, host := range hosts {
 			patches = append(patches, windowPatch(host, window))
 		}
 		words = append(words, fmt.Sprintf("act on an ejection after %v", window.AsDuration()))
 	}
 	if r := p.traffic.spec.Retries; r != nil && attempts(r) > 0 && triesPerCluster(r) != failover.TriesPerCluster {
+		var tries []any
 		for _, host := range hosts {
 			for _, vhost := range p.virtualHosts(host) {
-				patches = append(patches, triesPatch(vhost, triesPerCluster(r)))
+				tries = append(tries, triesPatch(vhost, triesPerCluster(r)))
 			}
 		}
-		words = append(words, fmt.Sprintf("go on to the next cluster after %d try", triesPerCluster(r)))
+		if len(tries) > 0 {
+			patches = append(patches, tries...)
+			words = append(words, fmt.Sprintf("go on to the next cluster after %d try", triesPerCluster(r)))
+		}
 	}
-	if len(patches) == 0 {
-		return nil
-	}
-	var out []mesh.Object
-	for _, ns := range p.namespaces(client) {
-		// The name is the service's host: other kinds with that name are in another namespace or are no EnvoyFilters.
-		ref := mesh.Ref{Cluster: client, Kind: mesh.KindEnvoyFilter, Namespace: ns, Name: mesh.ObjectName(p.hosts[0], "")}
-		out = append(out, p.object(ref, map[string]any{"configPatches": patches},
-			fmt.Sprintf("Clients of %s %s", p.v.Key, strings.Join(words, " and ")), p.traffic.refs()))
-	}
-	return out
+	return patches, words
 }
 
 // mergeWindow is how long a proxy gathers changes of health before it acts on

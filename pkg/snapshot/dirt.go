@@ -92,16 +92,12 @@ func restated[R any](changed []R, said func(R) any) bool {
 	return len(changed) == 2 && reflect.DeepEqual(said(changed[0]), said(changed[1]))
 }
 
-// dependencies makes stale what is called otherwise than before. A routing policy
-// is told which of its shards are called too, so its target is stale with them.
+// dependencies makes stale what is called otherwise than before.
 func (d *dirt) dependencies(changed []mesh.Dependency) {
 	same := func(string) bool { return false }
 	if len(changed) == 2 && strings.EqualFold(string(changed[0].Spec.Source), string(changed[1].Spec.Source)) {
 		now, before := calls(changed[0]), calls(changed[1])
-		differ := !maps.EqualFunc(now, before, slices.Equal[[]v1alpha1.Destination])
-		same = func(identity string) bool {
-			return slices.Equal(now[identity], before[identity]) && (!differ || !d.s.by.routingTarget.has(identity))
-		}
+		same = func(identity string) bool { return slices.Equal(now[identity], before[identity]) }
 	}
 	for _, dep := range changed {
 		d.objects[dep.Ref] = true
@@ -143,6 +139,9 @@ func (d *dirt) routing(changed []mesh.RoutingPolicy) {
 			continue
 		}
 		d.target(strings.ToLower(p.Spec.Target.Identity))
+		for _, identity := range leadsTo(p, d.s.settings) {
+			d.identities[identity] = true
+		}
 	}
 }
 
@@ -212,9 +211,6 @@ func (d *dirt) foreign(h mesh.Held) {
 		d.clusters[h.Cluster] = true
 	}
 	d.taken(h.Ref)
-	for _, p := range d.s.by.routingFilter.get(mesh.StemOf(h.Name)) {
-		d.identities[strings.ToLower(p.Spec.Target.Identity)] = true
-	}
 	for _, host := range foreignHosts(h) {
 		if key, ok := mesh.KeyOfHost(host, d.s.settings.Suffix); ok && d.s.known(key) {
 			d.services[key] = true
@@ -259,7 +255,9 @@ func (d *dirt) settle() Dirty {
 	if d.all {
 		d.expand(d.s.everyIdentity(), d.later)
 	}
+	d.lead(d.laterIdentities)
 	d.expand(d.laterIdentities, d.later)
+	d.lead(d.identities)
 	d.expand(d.identities, d.services)
 	delete(d.services, mesh.ServiceKey{})
 	delete(d.later, mesh.ServiceKey{})

@@ -82,14 +82,14 @@ func TestDirty(t *testing.T) {
 		},
 		"somebody else's filter with the name of ours": {
 			row: mesh.Held{Ref: mesh.Ref{
-				Cluster: first.Cluster, Kind: mesh.KindEnvoyFilter, Namespace: "else", Name: mesh.FilterName(routing.Ref, small.Key(0)),
+				Cluster: first.Cluster, Kind: mesh.KindEnvoyFilter, Namespace: "else", Name: small.Key(0).Host("mesh"),
 			}},
 			want: snapshot.Dirty{Services: key(0)},
 		},
 		"one destination less": {
 			row: changed(small.Dependency(0), func(d *mesh.Dependency) { d.Spec.Destinations = d.Spec.Destinations[1:] }),
-			// Its routing policy is told whether the shards that it names are called.
-			want: snapshot.Dirty{Services: key(0, 1), Objects: []mesh.Ref{small.Dependency(0).Ref}},
+			// What is called as before is as it was.
+			want: snapshot.Dirty{Services: key(1), Objects: []mesh.Ref{small.Dependency(0).Ref}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -40,15 +40,17 @@ func TestRare(t *testing.T) {
 			{aliasOf(mesh.Hub, "a", "x", 5), aliasOf("c1", "b", "z", 1)},
 			{server("c1", "b", "z", "stage", 1)},
 		},
-		"a shard is called no more": {{routing("first", 1, "stage.z.mesh"), calling("x", "z")}, {calling("x")}},
+		"a policy gets a shard":                    {{calling("x")}, {routing("first", 1, "stage.y.mesh")}},
+		"a policy has a shard no more":             {{calling("x"), routing("first", 1, "stage.y.mesh")}, {routing("first", 1)}},
+		"the target of a shard's policy is called": {{routing("first", 1, "stage.z.mesh")}, {calling("x")}},
 		"a workload is made anew, so that another claim is the older one": {
 			{server("c4", "b", "x", "qa", 5), c4, aged(base, "c1", "one", 9), aged(base, "c2", "two", 9)},
 			{aged(base, "c2", "one", 9)},
 		},
 		"addresses are made anew, so that another claim is the older one": {{addresses(5), c4}, {addresses(-1)}},
 		"a routing policy is made anew, so that its twin is the older one": {
-			{routing("first", 1), routing("second", 2)},
-			{routing("first", 3)},
+			{routing("first", -3), routing("second", -2)},
+			{routing("first", -1)},
 		},
 		"Istio is upgraded where it does not take what is planned": {{old, istiod("1.22")}, {istiod("1.23")}},
 		"an older claim of another env is seen":                    {{unseen, server("c4", "b", "x", "qa", -1)}, {c4}},
@@ -74,8 +76,7 @@ func rare(c mesh.ClusterName, kind mesh.Kind, namespace string, created int64) m
 }
 
 func foreignFilter() mesh.Held {
-	policy := mesh.Ref{Kind: mesh.KindRoutingPolicy, Namespace: "a", Name: "one"}
-	return mesh.Held{Ref: mesh.Ref{Cluster: "c3", Kind: mesh.KindEnvoyFilter, Namespace: "b", Name: mesh.FilterName(policy, mesh.Key("x", "stage"))}}
+	return mesh.Held{Ref: mesh.Ref{Cluster: "c3", Kind: mesh.KindEnvoyFilter, Namespace: "b", Name: "stage.x.mesh"}}
 }
 
 // istiod is that of a client's cluster.

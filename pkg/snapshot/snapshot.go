@@ -61,7 +61,7 @@ type indexes struct {
 	trafficCluster     *index[mesh.ClusterName, mesh.TrafficPolicy]
 	routingTarget      *index[string, mesh.RoutingPolicy]
 	routingCluster     *index[mesh.ClusterName, mesh.RoutingPolicy]
-	routingFilter      *index[string, mesh.RoutingPolicy]
+	routingLead        *index[string, mesh.RoutingPolicy]
 	instanceIdentity   *index[string, mesh.Instance]
 	instanceNamespace  *index[mesh.Namespace, mesh.Instance]
 	instanceCluster    *index[mesh.ClusterName, mesh.Instance]
@@ -94,7 +94,7 @@ func New(settings mesh.Settings) *Snapshot {
 		identities:   newTable[mesh.WorkloadIdentity](by.identityNamespace, by.identityName, by.grantIdentity),
 		dependencies: newTable[mesh.Dependency](by.dependencySource, by.dependencyTarget, by.dependencyCluster),
 		traffic:      newTable[mesh.TrafficPolicy](by.trafficTarget, by.trafficHost, by.trafficCluster),
-		routing:      newTable[mesh.RoutingPolicy](by.routingTarget, by.routingCluster, by.routingFilter),
+		routing:      newTable[mesh.RoutingPolicy](by.routingTarget, by.routingCluster, by.routingLead),
 		clusters:     newTable[mesh.Cluster](),
 		held:         newTable[mesh.Held](by.heldIdentity, by.heldHost, by.heldAlias, by.heldSource, by.heldEndpoint, by.heldCluster, by.heldRouter, by.heldEgress),
 		instances:    newTable[mesh.Instance](by.instanceIdentity, by.instanceNamespace, by.instanceCluster),
@@ -131,7 +131,7 @@ func newIndexes(settings mesh.Settings) indexes {
 		trafficCluster:     newIndex(func(p mesh.TrafficPolicy) []mesh.ClusterName { return one(p.Cluster) }),
 		routingCluster:     newIndex(func(p mesh.RoutingPolicy) []mesh.ClusterName { return one(p.Cluster) }),
 		routingTarget:      newIndex(func(p mesh.RoutingPolicy) []string { return one(strings.ToLower(p.Spec.Target.Identity)) }),
-		routingFilter:      newIndex(func(p mesh.RoutingPolicy) []string { return one(mesh.FilterStem(p.Ref)) }),
+		routingLead:        newIndex(func(p mesh.RoutingPolicy) []string { return leadsTo(p, settings) }),
 		instanceIdentity:   newIndex(func(i mesh.Instance) []string { return one(i.Service.Identity) }),
 		instanceNamespace:  newIndex(func(i mesh.Instance) []mesh.Namespace { return one(i.In()) }),
 		instanceCluster:    newIndex(func(i mesh.Instance) []mesh.ClusterName { return one(i.Cluster) }),

@@ -35,7 +35,9 @@ type Service struct {
 	Rivals []mesh.TrafficPolicy
 	// Routing policies for the identity, any env.
 	Routing []mesh.RoutingPolicy
-	// Claims of the identity, of the sources of Dependencies and of the targets of Rivals, by identity.
+	// Leads are the routing policies that send requests to a host of the key, or ask it.
+	Leads []Lead
+	// Claims of the identity, of the sources of Dependencies and of the targets of Rivals and Leads, by identity.
 	Claims map[string][]mesh.Claim
 	// Grants in the hub for the same identities.
 	Grants map[string][]mesh.WorkloadIdentity
@@ -81,6 +83,7 @@ func (s *Snapshot) Service(key mesh.ServiceKey) Service {
 		}
 	}
 	s.addClients(&v)
+	s.addLeads(&v)
 	s.addRivals(&v)
 	s.addClaims(&v, key.Identity)
 	v.Foreign, v.Others = s.foreign(v), s.others(v)
@@ -107,11 +110,17 @@ func (s *Snapshot) addClients(v *Service) {
 		v.Dependencies = append(v.Dependencies, dep)
 		sources[strings.ToLower(string(dep.Spec.Source))] = true
 	}
+	s.addSources(v, sources)
+}
+
+// addSources adds those who run the sources of Dependencies.
+func (s *Snapshot) addSources(v *Service, sources map[string]bool) {
 	for _, source := range slices.Sorted(maps.Keys(sources)) {
 		v.Clients = append(v.Clients, s.by.clientIdentity.get(source)...)
 		s.addClaims(v, source)
 	}
 	slices.SortFunc(v.Clients, mesh.Client.Compare)
+	v.Clients = slices.CompactFunc(v.Clients, func(a, b mesh.Client) bool { return a.Compare(b) == 0 })
 }
 
 // Names is whether a Dependency has the key among its destinations.
@@ -194,9 +203,6 @@ func (s *Snapshot) foreign(v Service) []mesh.Held {
 			add(v.Key.SubsetHost(subset.Name, s.settings.Suffix))
 		}
 	}
-	for _, p := range v.Routing {
-		add(mesh.FilterName(p.Ref, v.Key))
-	}
 	slices.SortFunc(out, func(a, b mesh.Held) int { return a.Ref.Compare(b.Ref) })
 	return out
 }
@@ -278,6 +284,13 @@ func (s *Snapshot) keysOf(identity string) []mesh.ServiceKey {
 	for _, p := range s.by.routingTarget.get(identity) {
 		addEnv(envs, p.Spec.Target.Env)
 	}
+	for _, p := range s.by.routingLead.get(identity) {
+		for _, key := range leads(p, s.settings) {
+			if key.Identity == identity {
+				envs[key.Env] = true
+			}
+		}
+	}
 	named := s.by.dependencyTarget.has(identity) || s.by.trafficTarget.has(identity) ||
 		s.by.routingTarget.has(identity) || s.by.identityName.has(identity)
 	if len(envs) == 0 && named {
@@ -304,7 +317,7 @@ func (s *Snapshot) everyIdentity() map[string]bool {
 	out := map[string]bool{}
 	for _, keys := range [][]string{
 		keysIn(s.by.instanceIdentity), keysIn(s.by.heldIdentity), keysIn(s.by.dependencyTarget),
-		keysIn(s.by.trafficTarget), keysIn(s.by.routingTarget), keysIn(s.by.identityName),
+		keysIn(s.by.trafficTarget), keysIn(s.by.routingTarget), keysIn(s.by.routingLead), keysIn(s.by.identityName),
 	} {
 		for _, identity := range keys {
 			out[identity] = true
@@ -383,6 +396,7 @@ func (s *Snapshot) KeysIn(name mesh.ClusterName) []mesh.ServiceKey {
 	defer s.mu.RUnlock()
 	d := newDirt(s)
 	d.member(name)
+	d.lead(d.laterIdentities)
 	d.expand(d.laterIdentities, d.later)
 	delete(d.later, mesh.ServiceKey{})
 	return slices.SortedFunc(maps.Keys(d.later), mesh.ServiceKey.Compare)

@@ -1,112 +1,351 @@
--- Routes a request to the shard that a lookup names. The policy is the filter
--- context of the virtual host; see the package's documentation for its fields.
-local entries, count, head, tail = {}, 0, nil, nil
+-- Routes a request to the shard that a lookup names. What to do is the filter
+-- context of the virtual host: "policies", the first of which that matches counts,
+-- and "id", which is another for other policies. See filter.go for the fields.
 
-local function unlink(e)
-  if e.prev then e.prev.next = e.next else head = e.next end
-  if e.next then e.next.prev = e.prev else tail = e.prev end
+-- mark is on a request that was sent to a shard: a token of the answer that it was
+-- sent by, "@" and the host that was called. Where a request comes back with it,
+-- the shard has said that it is the wrong one, and the answer is not used again.
+local mark = "x-portolan-routed"
+-- was is what a shard answered, where the answer had to be changed on its way.
+local was = "x-portolan-answer"
+local wrong = "x-wrong-shard"
+-- namespace of what is said of a request in its dynamic metadata.
+local namespace = "portolan.routing"
+-- longest key that is looked up.
+local longest = 1024
+-- After so many lookups in a row that fail, one at a time is tried.
+local patience = 5
+-- unused is how long, in ms, answers are kept of a policy that no request needs.
+local unused = 600000
+
+local compiled, stores = {}, {}
+
+math.randomseed(os.time() + tonumber((tostring({}):match("0x(%x+)")), 16) % 2147483647)
+
+local function token()
+  return string.format("%08x%08x", math.random(0, 2147483647), math.random(0, 2147483647))
+end
+
+-- A store is the answers of one policy, the least recently used last, and how its
+-- lookups fare.
+
+local function unlink(s, e)
+  if e.prev then e.prev.next = e.next else s.head = e.next end
+  if e.next then e.next.prev = e.prev else s.tail = e.prev end
   e.prev, e.next = nil, nil
 end
 
-local function push(e)
-  e.next = head
-  if head then head.prev = e else tail = e end
-  head = e
+local function push(s, e)
+  e.next = s.head
+  if s.head then s.head.prev = e else s.tail = e end
+  s.head = e
 end
 
-local function remember(key, host, expires, most)
-  local e = entries[key]
-  if e then
-    unlink(e)
-  elseif count >= most then
-    e = tail
-    unlink(e)
-    entries[e.key] = nil
-  else
-    e, count = {}, count + 1
+local function forget(s, e)
+  unlink(s, e)
+  s.entries[e.key] = nil
+  s.count = s.count - 1
+end
+
+-- remember keeps what a lookup said of a key: a shard, or false for none.
+local function remember(s, key, shard, fresh, dead, most)
+  local e = s.entries[key]
+  if e then forget(s, e) end
+  while s.count >= most do forget(s, s.tail) end
+  e = {key = key, shard = shard, fresh = fresh, dead = dead, token = token()}
+  s.entries[key] = e
+  s.count = s.count + 1
+  push(s, e)
+  return e
+end
+
+-- sweep forgets the answers of policies that no request needs any more.
+local function sweep(now)
+  for id, s in pairs(stores) do
+    if s.used + unused < now then stores[id] = nil end
   end
-  e.key, e.host, e.expires = key, host, expires
-  entries[key] = e
-  push(e)
+  for id, c in pairs(compiled) do
+    if c.used + unused < now then compiled[id] = nil end
+  end
+end
+
+local function store(id, now)
+  local s = stores[id]
+  if not s then
+    s = {entries = {}, count = 0, failures = 0, probe = 0, open = {}, first = 1, last = 0, asked = 0}
+    stores[id] = s
+  end
+  s.used = now
+  return s
+end
+
+-- compile reads the policies of a virtual host, once for all requests.
+local function compile(context, id, now)
+  sweep(now)
+  local c = {used = now, policies = context:get("policies")}
+  for _, p in ipairs(c.policies) do
+    for _, name in ipairs({"timeout", "ttl", "stale", "negative", "most", "limit"}) do
+      p[name] = tonumber(p[name])
+    end
+    for _, shard in pairs(p.shards or {}) do
+      for _, part in ipairs(shard) do part.weight = tonumber(part.weight) end
+    end
+    for _, part in ipairs(p.key) do
+      if part.path then part.path = tonumber(part.path) end
+    end
+  end
+  compiled[id] = c
+  return c
 end
 
 local function escape(s)
   return (s:gsub("[^%w%-%._~]", function(c) return string.format("%%%02X", c:byte()) end))
 end
 
-local function matches(policy, headers)
-  local path = headers:get(":path") or "/"
-  if policy.path_prefixes then
+local function unescape(s)
+  if not s:find("%", 1, true) then return s end
+  return (s:gsub("%%(%x%x)", function(h) return string.char(tonumber(h, 16)) end))
+end
+
+local function segment(path, n)
+  local stop = path:find("[?#]") or #path + 1
+  local from, i = 1, 0
+  while from < stop do
+    local slash = path:find("/", from, true)
+    if not slash or slash > stop then slash = stop end
+    if slash > from then
+      if i == n then return unescape(path:sub(from, slash - 1)) end
+      i = i + 1
+    end
+    from = slash + 1
+  end
+end
+
+local function query(path, name)
+  local from = path:find("?", 1, true)
+  if not from then return end
+  for k, v in path:sub(from + 1):gmatch("([^&=#]+)=([^&#]*)") do
+    if unescape(k) == name then return unescape((v:gsub("%+", " "))) end
+  end
+end
+
+local function cookie(headers, name)
+  for k, v in (headers:get("cookie") or ""):gmatch("%s*([^=;]+)=([^;]*)") do
+    if k == name then return v end
+  end
+end
+
+-- keyOf is the key of a request, or nothing where a part of it is missing.
+local function keyOf(parts, headers, path)
+  local out = ""
+  for _, part in ipairs(parts) do
+    local v = part.text
+    if part.path then v = segment(path, part.path)
+    elseif part.header then v = headers:get(part.header)
+    elseif part.query then v = query(path, part.query)
+    elseif part.cookie then v = cookie(headers, part.cookie) end
+    if not v or v == "" or #v > longest then return end
+    out = out .. v
+  end
+  if #out <= longest then return out end
+end
+
+local function matches(p, headers, path)
+  if p.prefixes then
     local found = false
-    for _, prefix in ipairs(policy.path_prefixes) do
+    for _, prefix in ipairs(p.prefixes) do
       if path:sub(1, #prefix) == prefix then found = true end
     end
     if not found then return false end
   end
-  for name, want in pairs(policy.headers or {}) do
-    local got = headers:get(name)
-    if not got or (want ~= "" and got ~= want) then return false end
+  for _, h in ipairs(p.headers or {}) do
+    local got = headers:get(h.name)
+    if not got or (h.value and got ~= h.value) then return false end
   end
   return true
 end
 
-local function part(headers, kind, name)
-  if kind == "header" then return headers:get(name) end
-  local path, query = (headers:get(":path") or "/"):match("^([^?]*)%??(.*)$")
-  if kind == "query" then
-    for k, v in query:gmatch("([^&=]+)=([^&]*)") do
-      if k == name then return v end
+-- enter is whether one more lookup may be made. Who makes it calls leave; where
+-- that is not called, since the client has gone, the time-out ends it.
+local function enter(s, p, now)
+  while s.first <= s.last and (not s.open[s.first] or s.open[s.first] < now) do
+    if s.open[s.first] then s.asked = s.asked - 1 end
+    s.open[s.first] = nil
+    s.first = s.first + 1
+  end
+  if s.asked >= p.limit then return false end
+  if s.failures >= patience then
+    if now < s.probe then return false end
+    s.probe = now + p.timeout
+  end
+  s.asked, s.last = s.asked + 1, s.last + 1
+  s.open[s.last] = now + p.timeout + 1000
+  return s.last
+end
+
+local function leave(s, ticket, failed, later)
+  if s.open[ticket] then
+    s.open[ticket] = nil
+    s.asked = s.asked - 1
+  end
+  if not failed then s.failures = 0; return end
+  s.failures = s.failures + 1
+  s.probe = later
+end
+
+-- ask is what the lookup service says of a key: a shard, false for none, or
+-- nothing where it does not say.
+local function ask(handle, p, key)
+  local ok, answer, body = pcall(handle.httpCall, handle, p.cluster,
+    {[":method"] = "GET", [":path"] = p.path .. escape(key), [":authority"] = p.authority}, nil, p.timeout)
+  if not ok or not answer then return end
+  if answer[":status"] == "404" then return false end
+  if answer[":status"] ~= "200" then return end
+  local shard = answer["x-shard"] or (body and body:match("^%s*(.-)%s*$"))
+  if not shard then return end
+  if p.shards then return p.shards[shard] and shard or nil end
+  if #shard <= 253 and shard:match("^%w[%w%.%-]*$") then return shard end
+end
+
+-- find returns the shard of a key or nothing, why, and the answer that says so.
+local function find(handle, p, s, key, sent)
+  local now = handle:timestamp()
+  local e = s.entries[key]
+  local moved = e and sent == e.token
+  if moved then
+    forget(s, e)
+    e = nil
+  end
+  if e then
+    if now < e.fresh then
+      if s.head ~= e then unlink(s, e); push(s, e) end
+      return e.shard, e.shard and "hit" or "unknown", e
     end
-    return nil
+    if now >= e.dead then e = nil end
   end
-  local i = 0
-  for segment in path:gmatch("[^/]+") do
-    if i == tonumber(name) then return segment end
-    i = i + 1
+  local old = e and e.shard and e
+  if old and old.asked and now < old.asked then return old.shard, "stale", old end
+  local ticket = enter(s, p, now)
+  if not ticket then
+    if old then return old.shard, "stale", old end
+    return nil, "overflow"
   end
-  return nil
+  if old then old.asked = now + p.timeout end
+  local shard = ask(handle, p, key)
+  now = handle:timestamp()
+  leave(s, ticket, shard == nil, now + math.max(p.negative, 1000))
+  if shard then return shard, moved and "moved" or "miss", remember(s, key, shard, now + p.ttl, now + p.ttl + p.stale, p.most) end
+  if shard == nil and old then
+    if s.entries[key] == old then old.fresh = now + p.negative end
+    return old.shard, "stale", old
+  end
+  local why = shard == nil and "error" or "unknown"
+  if p.negative == 0 then return nil, why end
+  return nil, why, remember(s, key, false, now + p.negative, now + p.negative, p.most)
 end
 
-local function keyOf(policy, headers)
-  local complete = true
-  local key = policy.key:gsub("{(%a+)%[([^%]]*)%]}", function(kind, name)
-    local v = part(headers, kind, name)
-    if not v or v == "" then complete = false; return "" end
-    return v
-  end)
-  if complete then return key end
-  return nil
+-- choose is one of the hosts of a shard, by their weights.
+local function choose(hosts)
+  if #hosts == 1 then return hosts[1].host end
+  local n = math.random() * hosts.total
+  for _, h in ipairs(hosts) do
+    n = n - h.weight
+    if n < 0 then return h.host end
+  end
+  return hosts[#hosts].host
 end
 
-local function fail(handle, policy)
-  if policy.on_failure == "Deny" then
-    handle:respond({[":status"] = "503", ["x-portolan-routing"] = "denied"}, "no shard is known for this request")
-  elseif policy.default_host then
-    handle:headers():replace(":authority", policy.default_host)
+-- send sends a request to a shard.
+local function send(handle, p, shard, e)
+  local headers = handle:headers()
+  if p.header then headers:replace(p.header, shard) end
+  local hosts = p.shards and p.shards[shard]
+  if hosts or p.header then
+    headers:replace(mark, (e and e.token or "") .. "@" .. (headers:get(":authority") or ""))
+  end
+  if hosts and #hosts > 0 then
+    if not hosts.total then
+      local total = 0
+      for _, h in ipairs(hosts) do total = total + (h.weight or 1) end
+      hosts.total = total
+    end
+    headers:replace(":authority", choose(hosts))
+  elseif not hosts and not p.header then
+    headers:replace(":authority", shard)
+  end
+end
+
+-- count makes known what became of a request: by a counter, and by metadata that
+-- access logs can show.
+local function count(handle, p, why, shard, key)
+  if handle.stats then handle:stats():counter(p.stat .. "." .. why):inc() end
+  local m = handle:streamInfo():dynamicMetadata()
+  m:set(namespace, "decision", why)
+  m:set(namespace, "policy", p.policy)
+  if shard then m:set(namespace, "shard", shard) end
+  if key then
+    m:set(namespace, "key", key)
+    m:set(namespace, "answers", p.answers)
+  end
+end
+
+local function route(handle, p, headers, path, sent)
+  local key, s = keyOf(p.key, headers, path)
+  local shard, why, e
+  if key then
+    s = store(p.answers, handle:timestamp())
+    shard, why, e = find(handle, p, s, key, sent)
+  else
+    why = "no_key"
+  end
+  if shard then
+    count(handle, p, why, shard, key)
+    return send(handle, p, shard, e)
+  end
+  count(handle, p, why, p.default, key)
+  if p.deny then
+    handle:respond({[":status"] = "503", ["x-portolan-routing"] = why},
+      "no shard is known for this request: " .. p.policy .. " says " .. why .. "\n")
+  elseif p.default then
+    send(handle, p, p.default, e)
   end
 end
 
 function envoy_on_request(handle)
-  local policy = handle:filterContext()
-  local headers = handle:headers()
-  if not policy or not policy.key or not matches(policy, headers) then return end
-  local key = keyOf(policy, headers)
-  if not key then return fail(handle, policy) end
-  local now = tonumber(handle:timestamp())
-  local cached = policy.policy .. "\n" .. key
-  local e = entries[cached]
-  if e and now < e.expires then
-    unlink(e)
-    push(e)
-    headers:replace(":authority", e.host)
-    return
+  local context = handle:filterContext()
+  local id = context and context:get("id")
+  if not id then return end
+  local headers, now = handle:headers(), handle:timestamp()
+  local c = compiled[id] or compile(context, id, now)
+  c.used = now
+  local sent = headers:get(mark)
+  if sent then
+    headers:remove(mark)
+    local token, host = sent:match("^(%x+)@(.*)$")
+    sent = token
   end
-  local ok, answer, body = pcall(handle.httpCall, handle, policy.cluster,
-    {[":method"] = "GET", [":path"] = policy.path .. escape(key), [":authority"] = policy.authority},
-    nil, tonumber(policy.timeout_ms))
-  local host = ok and answer and answer[":status"] == "200" and (answer["x-shard"] or body)
-  if host and policy.shards then host = policy.shards[host] end
-  if not host or host == "" then return fail(handle, policy) end
-  remember(cached, host, now + tonumber(policy.ttl_ms), tonumber(policy.max_entries))
-  handle:headers():replace(":authority", host)
+  if headers:get(wrong) then headers:remove(wrong) end
+  for _, p in ipairs(c.policies) do
+    if p.header and headers:get(p.header) then headers:remove(p.header) end
+  end
+  local path = headers:get(":path") or "/"
+  for _, p in ipairs(c.policies) do
+    if matches(p, headers, path) then return route(handle, p, headers, path, sent) end
+  end
+end
+
+function envoy_on_response(handle)
+  local headers = handle:headers()
+  local answer, not_mine = headers:get(was), headers:get(wrong)
+  if answer then
+    headers:remove(was)
+    local status, location = answer:match("^(%d+) ?(.*)$")
+    headers:replace(":status", status)
+    if location ~= "" then headers:replace("location", location) else headers:remove("location") end
+  end
+  if not not_mine then return end
+  local said = handle:streamInfo():dynamicMetadata():get(namespace)
+  local s = said and said.answers and stores[said.answers]
+  local e = s and s.entries[said.key]
+  if e then forget(s, e) end
 end

@@ -290,8 +290,18 @@ func (r *Rows) RoutingPolicy() mesh.Row {
 		p.Spec.Plugin = &v1alpha1.Plugin{URL: "https://modules.example/m.wasm", Config: map[string]v1alpha1.PluginValue{"k": "v"}}
 		return p
 	}
-	p.Spec.Lookup = &v1alpha1.Lookup{Service: "lookup.example", Key: "{path[0]}"}
-	p.Spec.Shards = []v1alpha1.Shard{{Name: "s", Host: Pick[v1alpha1.Host](r.Source, "stage.x.mesh", "prod.y.mesh")}}
+	hosts := []v1alpha1.Host{"stage.x.mesh", "prod.y.mesh", "canary.subset.stage.x.mesh", "stage.y.z.mesh", "lookup.example"}
+	p.Spec.Lookup = &v1alpha1.Lookup{Service: Pick(r.Source, hosts...), Key: "{path[0]}"}
+	p.Spec.ShardHeader = Pick(r.Source, "", "x-shard")
+	if r.Once(8) {
+		return p
+	}
+	p.Spec.Shards = []v1alpha1.Shard{{Name: "s", Host: Pick(r.Source, hosts...)}}
+	if r.Once(2) {
+		p.Spec.Shards = append(p.Spec.Shards, v1alpha1.Shard{Name: "t", Split: []v1alpha1.ShardHost{
+			{Host: Pick(r.Source, hosts...), Weight: 1}, {Host: Pick(r.Source, hosts...), Weight: 2},
+		}})
+	}
 	return p
 }
 
@@ -307,7 +317,7 @@ func (r *Rows) Held() mesh.Row {
 	case 0:
 		h.Kind = mesh.KindDestinationRule
 	case 1:
-		h.Kind, h.Namespace, h.Hosts, h.Name = mesh.KindEnvoyFilter, r.namespace(), nil, r.filterName(key)
+		h.Kind, h.Namespace, h.Hosts, h.Name = mesh.KindEnvoyFilter, r.namespace(), nil, mesh.ObjectName(key.Host(r.Settings.Suffix), "")
 	case 2:
 		h.Kind, h.Namespace, h.Name, key = mesh.KindGateway, Pick(r.Source, "istio-system", "b"), mesh.ClusterGateway, mesh.ServiceKey{}
 	case 3:
@@ -328,12 +338,6 @@ func (r *Rows) Held() mesh.Row {
 		h.Egress = Some[mesh.ClusterName](r.Source, "c1", "c2", "c3")
 	}
 	return h
-}
-
-// filterName is that of a policy's filter, so that somebody else has one of the name.
-func (r *Rows) filterName(key mesh.ServiceKey) string {
-	policy := mesh.Ref{Cluster: r.home(), Kind: mesh.KindRoutingPolicy, Namespace: r.namespace(), Name: r.name()}
-	return Pick(r.Source, mesh.FilterName(r.hub(mesh.KindRoutingPolicy, "a", "one").Ref, mesh.Key("x", "stage")), mesh.FilterName(policy, key))
 }
 
 // Version is that of the next object, or of one before, as events may come late.
