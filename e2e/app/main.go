@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -89,12 +90,35 @@ func (a *app) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if fault.Reset {
 		panic(http.ErrAbortHandler)
 	}
+	if r.URL.Path == "/lookup" {
+		lookup(w, fault.Table[r.URL.Query().Get("key")], fault.Status)
+		return
+	}
+	if slices.Contains(fault.Foreign, r.Header.Get("x-id")) {
+		w.Header().Set("x-wrong-shard", a.pod)
+		w.Header().Set("location", "http://elsewhere.invalid/")
+		w.WriteHeader(fault.Moved)
+		_, _ = io.WriteString(w, "not here\n")
+		return
+	}
 	w.Header().Set("content-type", "application/json")
 	w.Header().Set("x-cluster", a.cluster)
 	if fault.Status != 0 {
 		w.WriteHeader(fault.Status)
 	}
 	_ = json.NewEncoder(w).Encode(sample.Answer{Cluster: a.cluster, Pod: a.pod, Hits: hits, Host: r.Host, Header: r.Header, Body: n})
+}
+
+// lookup says which shard has a key.
+func lookup(w http.ResponseWriter, shard string, status int) {
+	switch {
+	case status != 0:
+		w.WriteHeader(status)
+	case shard == "":
+		w.WriteHeader(http.StatusNotFound)
+	default:
+		w.Header().Set("x-shard", shard)
+	}
 }
 
 // serveTCP answers each line with the cluster's name and the line.

@@ -29,6 +29,12 @@ type Fault struct {
 	Hang bool `json:"hang,omitempty"`
 	// Delay of every answer.
 	Delay time.Duration `json:"delay,omitempty"`
+	// Foreign are keys that the instance does not own: to a request with one of them
+	// in its header x-id it answers as a wrong shard does, with Moved as the status.
+	Foreign []string `json:"foreign,omitempty"`
+	Moved   int      `json:"moved,omitempty"`
+	// Table is what the instance says on /lookup?key=, 404 of other keys.
+	Table map[string]string `json:"table,omitempty"`
 }
 
 // Answer is what the service says over HTTP.
