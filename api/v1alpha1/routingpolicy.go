@@ -242,6 +242,34 @@ type Plugin struct {
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	Config map[string]PluginValue `json:"config,omitempty"`
+	// canary is another version of the module, which the clients in some clusters
+	// run in place of this one. Unset means that all run this one.
+	// +optional
+	Canary *PluginCanary `json:"canary,omitempty"`
+}
+
+// PluginCanary is a version of a module that is tried in some clusters first.
+type PluginCanary struct {
+	// clusters of the clients that run it, by the names of their MeshClusters.
+	// +required
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=63
+	Clusters []string `json:"clusters,omitempty"`
+	// url of the module: https://, http:// or oci://.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:Pattern=`^(https?|oci)://`
+	URL string `json:"url"`
+	// sha256 of the module, in hex.
+	// +required
+	// +kubebuilder:validation:MinLength=64
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
+	SHA256 string `json:"sha256"`
 }
 
 // PluginValue is a value that a module understands.

@@ -19,7 +19,7 @@ func (p *planner) filters(client mesh.ClusterName, served, subsets []string) []m
 	if len(common) == 0 {
 		refs = nil
 	}
-	routing := p.routingFor(served)
+	routing := p.routingFor(client, served)
 	if len(routing.VirtualHosts) > 0 {
 		common = append(common, routing.Patches()...)
 		words = append(words, "are routed by "+nameRefs(p.effectiveRouting(routing)))

@@ -50,8 +50,8 @@ func invalid(spec v1alpha1.RoutingPolicySpec) string {
 }
 
 // routingFor is what clients run for the policies of the hosts that they are served.
-func (p *planner) routingFor(served []string) extension.Routing {
-	r := extension.Routing{Service: p.v.Key}
+func (p *planner) routingFor(client mesh.ClusterName, served []string) extension.Routing {
+	r := extension.Routing{Service: p.v.Key, Cluster: client}
 	for _, host := range p.hosts {
 		if !slices.Contains(served, host) {
 			continue

@@ -32,6 +32,8 @@ const (
 // Routing is what the clients of one service run for its routing policies.
 type Routing struct {
 	Service mesh.ServiceKey
+	// Cluster that the clients are in.
+	Cluster mesh.ClusterName
 	// VirtualHosts of the clients' routes, by name, each of which has a policy.
 	VirtualHosts []VirtualHost
 }
@@ -81,7 +83,7 @@ func (r Routing) Patches() []any {
 			name := r.plugin(p)
 			if !inserted[p.Ref] {
 				inserted[p.Ref] = true
-				filters = append(filters, module(name, p.Spec.Plugin)...)
+				filters = append(filters, module(name, versionFor(p.Spec.Plugin, r.Cluster))...)
 			}
 			enabled[name] = map[string]any{"@type": typeFilter, "is_optional": true, "config": map[string]any{"@type": typeWasm}}
 		}

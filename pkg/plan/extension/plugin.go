@@ -1,6 +1,21 @@
 package extension
 
-import "github.com/portolan-mesh/portolan/api/v1alpha1"
+import (
+	"slices"
+
+	"github.com/portolan-mesh/portolan/api/v1alpha1"
+	"github.com/portolan-mesh/portolan/pkg/mesh"
+)
+
+// versionFor is the version of a plugin that the clients in a cluster run.
+func versionFor(plugin *v1alpha1.Plugin, client mesh.ClusterName) *v1alpha1.Plugin {
+	if plugin.Canary == nil || !slices.Contains(plugin.Canary.Clusters, string(client)) {
+		return plugin
+	}
+	out := *plugin
+	out.URL, out.SHA256 = plugin.Canary.URL, plugin.Canary.SHA256
+	return &out
+}
 
 // module are the patches for a team's own wasm module: a disabled filter whose
 // configuration is discovered, and that configuration. The proxy's agent fetches
