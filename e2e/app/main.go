@@ -103,6 +103,9 @@ func (a *app) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("content-type", "application/json")
 	w.Header().Set("x-cluster", a.cluster)
+	if fault.Redirect != "" {
+		w.Header().Set("location", fault.Redirect)
+	}
 	if fault.Status != 0 {
 		w.WriteHeader(fault.Status)
 	}

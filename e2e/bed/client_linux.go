@@ -83,6 +83,8 @@ type Reply struct {
 	Took time.Duration
 	// Tries is how many the proxies made.
 	Tries int
+	// Location is where a redirect leads, which is not followed.
+	Location string
 	// Answer is that of the service, empty if something else answered.
 	sample.Answer
 	// Text is the body of an answer that is not the service's.
@@ -103,8 +105,9 @@ type Client struct {
 // Client returns a new one, with connections of its own.
 func (p *Pod) Client() *Client {
 	return &Client{pod: p, http: &http.Client{
-		Timeout:   30 * time.Second,
-		Transport: &http.Transport{DialContext: p.Dial, MaxIdleConnsPerHost: 256, IdleConnTimeout: time.Minute},
+		Timeout:       30 * time.Second,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport:     &http.Transport{DialContext: p.Dial, MaxIdleConnsPerHost: 256, IdleConnTimeout: time.Minute},
 	}}
 }
 
@@ -135,7 +138,7 @@ func (c *Client) send(ctx context.Context, method, url, body string, headers []s
 	}
 	defer func() { _ = res.Body.Close() }()
 	text, err := io.ReadAll(res.Body)
-	r := Reply{Code: res.StatusCode, Err: err}
+	r := Reply{Code: res.StatusCode, Err: err, Location: res.Header.Get("location")}
 	if json.Unmarshal(text, &r.Answer) != nil || r.Cluster == "" {
 		r.Text = strings.TrimSpace(string(text))
 		return r

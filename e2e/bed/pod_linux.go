@@ -201,7 +201,7 @@ func (p *Pod) environment(account, config string) []string {
 func (p *Pod) config(annotation string) (string, error) {
 	config := map[string]any{
 		"discoveryAddress": p.cluster.discovery(), "binaryPath": p.cluster.bed.program("envoy"), "statusPort": 15020, "concurrency": 1,
-		"proxyStatsMatcher": map[string]any{"inclusionRegexps": []string{".*outlier.*", ".*upstream_rq.*", ".*upstream_cx.*", ".*lb_.*"}},
+		"proxyStatsMatcher": map[string]any{"inclusionRegexps": []string{".*portolan.*", ".*outlier.*", ".*upstream_rq.*", ".*upstream_cx.*", ".*lb_.*"}},
 	}
 	if err := yaml.Unmarshal([]byte(annotation), &config); err != nil {
 		return "", fmt.Errorf("annotation %s: %w", proxyConfig, err)

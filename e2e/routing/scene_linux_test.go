@@ -38,7 +38,8 @@ var table = map[string]string{"9000": "one", "8000": "two", "7000": "three"}
 // in every cluster, its shards in c2 and c3, and a lookup service in c1.
 type scene struct {
 	*bed.Bed
-	hub client.Client
+	portolan *bed.Portolan
+	hub      client.Client
 	// connection of webapp that get uses: one worker of its proxy has it, and each
 	// worker keeps answers of its own.
 	connection *bed.Client
@@ -92,7 +93,7 @@ func raise(t *testing.T) *scene {
 	c1 := b.Cluster("c1")
 	ok(t, c1.API.Apply(ctx, sample.Client))
 	ok(t, c1.API.Apply(ctx, service("lookup", "lookup")))
-	if _, err = b.Install(ctx, c1, config.Default()); err != nil {
+	if s.portolan, err = b.Install(ctx, c1, config.Default()); err != nil {
 		t.Fatal(err)
 	}
 	if s.hub, err = c1.API.Client(); err != nil {
@@ -135,7 +136,7 @@ spec:
 
 // sharded is a policy as the owner of greeting writes it.
 const sharded = `
-lookup: {service: stage.lookup.mesh, key: "{header[x-id]}", timeout: 500ms, cache: {ttl: 10m, negativeTTL: 100ms}}
+lookup: {service: stage.lookup.mesh, key: "{header[x-id]}", timeout: 2s, cache: {ttl: 10m, negativeTTL: 100ms}}
 shards:
 - {name: one, host: stage.shard-1.mesh}
 - {name: two, host: stage.shard-2.mesh}

@@ -23,6 +23,8 @@ var Client []byte
 type Fault struct {
 	// Status is the HTTP status of every answer, 0 for 200.
 	Status int `json:"status,omitempty"`
+	// Redirect is where an answer with Status sends the client, for none empty.
+	Redirect string `json:"redirect,omitempty"`
 	// Reset closes connections without an answer.
 	Reset bool `json:"reset,omitempty"`
 	// Hang answers never.
