@@ -24,7 +24,7 @@ const module = "github.com/portolan-mesh/portolan"
 
 // pure are the packages that decide. They make the same bytes of the same rows,
 // anywhere and at any time, since they can reach nothing else.
-var pure = []string{"mesh", "observe", "snapshot", "plan/...", "diff", "conditions", "registry", "explain"}
+var pure = []string{"mesh", "observe", "snapshot", "plan/...", "diff", "conditions", "registry", "explain", "router"}
 
 // support is what only tests of pure packages import.
 var support = []string{module + "/pkg/plan/plantest"}

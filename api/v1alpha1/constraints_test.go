@@ -97,7 +97,7 @@ var keywords = []struct{ says, keyword string }{
 // constraintOf names what a cause of a refusal says was broken, as constraints does.
 func constraintOf(cause metav1.StatusCause) string {
 	path := index.ReplaceAllString(cause.Field, "[]")
-	for _, m := range []string{"spec.plugin.config", "spec.subsets[].labels"} {
+	for _, m := range []string{"spec.plugin.config", "spec.subsets[].labels", "spec.keys", "spec.prefixes"} {
 		if rest, ok := strings.CutPrefix(path, m+"."); ok && !strings.Contains(rest, ".") {
 			path = m + ".*"
 		}

@@ -46,11 +46,13 @@ func TestKinds(t *testing.T) {
 		"workloadidentities":        "WorkloadIdentity [wid] [portolan] namespaced=true",
 		"trafficpolicies":           "TrafficPolicy [tp] [portolan] namespaced=true",
 		"routingpolicies":           "RoutingPolicy [rp] [portolan] namespaced=true",
+		"shardmaps":                 "ShardMap [sm] [portolan] namespaced=true",
 		"meshclusters/status":       "[get patch update]",
 		"dependencies/status":       "[get patch update]",
 		"workloadidentities/status": "[get patch update]",
 		"trafficpolicies/status":    "[get patch update]",
 		"routingpolicies/status":    "[get patch update]",
+		"shardmaps/status":          "[get patch update]",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("served (-want +got):\n%s", diff)
@@ -65,8 +67,8 @@ func TestCRDsAreSound(t *testing.T) {
 		t.Fatal(err)
 	}
 	var crds apiextensionsv1.CustomResourceDefinitionList
-	if err := c.List(t.Context(), &crds); err != nil || len(crds.Items) != 5 {
-		t.Fatalf("want 5 CRDs, got %d, %v", len(crds.Items), err)
+	if err := c.List(t.Context(), &crds); err != nil || len(crds.Items) != 6 {
+		t.Fatalf("want 6 CRDs, got %d, %v", len(crds.Items), err)
 	}
 	for _, crd := range crds.Items {
 		for _, condition := range crd.Status.Conditions {
@@ -84,6 +86,7 @@ var rows = map[string]string{
 	"dependency":       `Name=webapp|Source=WebApp.team-a|First Destination=greeting|Destinations=[{"env":"stage","identity":"greeting","reason":"shows a greeting"},{"identity":"cards"}]|Clusters=3|Programmed=True`,
 	"meshcluster":      "Name=east-1|Ready=True|Istio=1.32.0|Locality=eu-west-1/eu-west-1a|Gateway=203.0.113.7:15443|Services=7|Reason=Ready",
 	"routingpolicy":    `Name=orders|Identity=orders|Env=prod|Hosts=["orders.example.com"]|Clusters=3|Accepted=True|Programmed=True`,
+	"shardmap":         "Name=tenants|Table=default|Default=one|Entries=7|Accepted=True|Conflict=False",
 	"trafficpolicy":    "Name=greeting|Identity=greeting|Env=stage|Failover=Locality|Clusters=3|Accepted=True|Programmed=True",
 	"workloadidentity": "Name=legacy|Identity=legacy.billing|Env=prod|Accepted=True|Programmed=True",
 }
@@ -138,6 +141,11 @@ func status(t *testing.T, kind string) map[string]any {
 			KubernetesVersion: "v1.37.2", IstioVersion: "1.32.0", Locality: "eu-west-1/eu-west-1a",
 			Gateways: []string{"203.0.113.7:15443"}, Services: new(int32(7)),
 		}
+	}
+	if kind == "shardmap" {
+		conflict := condition(v1alpha1.ConditionConflict)
+		conflict.Status = metav1.ConditionFalse
+		full = v1alpha1.ShardMapStatus{Conditions: []metav1.Condition{condition(v1alpha1.ConditionAccepted), conflict}, Entries: new(int32(7))}
 	}
 	m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&full)
 	if err != nil {
@@ -218,7 +226,7 @@ func TestTypesMatchCRDs(t *testing.T) {
 	t.Parallel()
 	for kind, into := range map[string]any{
 		"dependency": &v1alpha1.Dependency{}, "meshcluster": &v1alpha1.MeshCluster{}, "routingpolicy": &v1alpha1.RoutingPolicy{},
-		"trafficpolicy": &v1alpha1.TrafficPolicy{}, "workloadidentity": &v1alpha1.WorkloadIdentity{},
+		"shardmap": &v1alpha1.ShardMap{}, "trafficpolicy": &v1alpha1.TrafficPolicy{}, "workloadidentity": &v1alpha1.WorkloadIdentity{},
 	} {
 		s := load(t, filepath.Join("testdata/validation", kind+".yaml"))
 		text, err := yaml.Marshal(s.Valid)

@@ -144,6 +144,10 @@ const (
 	ReasonShardUnreachable = "ShardUnreachable"
 	// ReasonLookupUnreachable says that clients of some clusters cannot call the lookup service.
 	ReasonLookupUnreachable = "LookupUnreachable"
+	// ReasonTableInvalid says that a ShardMap came past the checks of an API server and cannot be used.
+	ReasonTableInvalid = "TableInvalid"
+	// ReasonKeyClaimed says that an older ShardMap gives keys of the same table to other shards.
+	ReasonKeyClaimed = "KeyClaimed"
 	// ReasonKindsMissing says that a member does not serve some of our kinds.
 	ReasonKindsMissing = "KindsMissing"
 	// ReasonIstioTooOld says that a member's Istio does not take a field of a planned object.

@@ -16,6 +16,7 @@ const (
 	KindWorkloadIdentity = "WorkloadIdentity"
 	KindTrafficPolicy    = "TrafficPolicy"
 	KindRoutingPolicy    = "RoutingPolicy"
+	KindShardMap         = "ShardMap"
 )
 
 // AddToScheme adds every kind of this package to a scheme.
@@ -26,6 +27,7 @@ func AddToScheme(s *runtime.Scheme) error {
 		&WorkloadIdentity{}, &WorkloadIdentityList{},
 		&TrafficPolicy{}, &TrafficPolicyList{},
 		&RoutingPolicy{}, &RoutingPolicyList{},
+		&ShardMap{}, &ShardMapList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
