@@ -16,6 +16,8 @@ import (
 type Options struct {
 	// RunManager runs the operator until ctx ends.
 	RunManager func(ctx context.Context, o ManagerOptions) error
+	// RunRouter runs the lookup service until ctx ends.
+	RunRouter func(ctx context.Context, o RouterOptions) error
 	// Version of the program. Empty means that of the build.
 	Version string
 	// Name is how the program was called; kubectl-portolan makes it a plug-in of kubectl.
@@ -55,7 +57,7 @@ clients there need to reach their services in all the others.`,
 	root.SetErr(o.Err)
 	root.SetFlagErrorFunc(usageError)
 	root.PersistentFlags().VarP(&a.output, "output", "o", "format of the result and of errors: table, yaml or json")
-	root.AddCommand(a.manager(), a.cluster(), a.plan(), a.version(), exitCodes())
+	root.AddCommand(a.manager(), a.router(), a.cluster(), a.plan(), a.version(), exitCodes())
 	refuseUnknown(root)
 	return root
 }

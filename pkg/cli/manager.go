@@ -14,24 +14,12 @@ type ManagerOptions struct {
 	Config config.Config
 	// Kubeconfig of the hub. Empty means the Pod's ServiceAccount, or kubectl's where there is none.
 	Kubeconfig string
-	// LogLevel is 0 for changes of state and 1 or more for details.
-	LogLevel int
-	// LogFormat is LogText or LogJSON.
-	LogFormat LogFormat
+	Logging
 }
-
-// LogFormat is how a log line is written.
-type LogFormat string
-
-// The log formats.
-const (
-	LogText LogFormat = "text"
-	LogJSON LogFormat = "json"
-)
 
 func (a *app) manager() *cobra.Command {
 	var file string
-	o := ManagerOptions{LogFormat: LogJSON}
+	o := ManagerOptions{Logging: Logging{LogFormat: LogJSON}}
 	cmd := &cobra.Command{
 		Use:   "manager",
 		Short: "Run the operator",
@@ -43,11 +31,8 @@ what depends on the machine is in one file: docs/configuration.md.`,
 			if o.Config, err = loadConfig(file); err != nil {
 				return err
 			}
-			if o.LogLevel < 0 || o.LogLevel > 9 {
-				return usage(cmd, "--log-level must be from 0 to 9")
-			}
-			if o.LogFormat != LogText && o.LogFormat != LogJSON {
-				return usage(cmd, "--log-format must be text or json")
+			if err := o.check(cmd); err != nil {
+				return err
 			}
 			return a.RunManager(cmd.Context(), o)
 		},
@@ -55,8 +40,7 @@ what depends on the machine is in one file: docs/configuration.md.`,
 	flags := cmd.Flags()
 	flags.StringVar(&file, "config", "", "file of kind ManagerConfig (default: its defaults)")
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig of the hub (default: the Pod's ServiceAccount, else kubectl's)")
-	flags.IntVar(&o.LogLevel, "log-level", 0, "0 for changes of state, 1 and more for details")
-	flags.StringVar((*string)(&o.LogFormat), "log-format", string(o.LogFormat), "text or json")
+	o.addFlags(flags)
 	return cmd
 }
 
