@@ -51,7 +51,9 @@ func newShardMaps(config *rest.Config, namespace string, log logr.Logger) (*shar
 	}
 	// The one kind is known, so that a start needs no answer of the API server.
 	mapper := meta.NewDefaultRESTMapper(nil)
-	mapper.Add(v1alpha1.GroupVersion.WithKind(v1alpha1.KindShardMap), meta.RESTScopeNamespace)
+	for _, kind := range []string{v1alpha1.KindShardMap, v1alpha1.KindShardMap + "List"} {
+		mapper.Add(v1alpha1.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
 	s := &shardMaps{namespace: namespace, log: log, good: map[types.UID]router.Source{}, generations: map[types.UID]int64{}}
 	var err error
 	s.cache, err = cache.New(config, cache.Options{
@@ -133,21 +135,24 @@ func (s *shardMaps) follow(ctx context.Context, wake <-chan struct{}, changed fu
 		case <-wake:
 		case <-timer.C:
 		}
-		var all v1alpha1.ShardMapList
-		err := s.cache.List(ctx, &all, client.InNamespace(s.namespace))
-		if err == nil {
-			router.Sort(all.Items)
-			if s.take(all.Items) {
-				changed()
-			}
-			err = s.report(ctx, all.Items)
-		}
 		timer.Stop()
-		if err != nil && ctx.Err() == nil {
-			s.log.Error(err, "Writing the status of ShardMaps", "retryAfter", retry.String())
+		if err := s.handle(ctx, changed); err != nil && ctx.Err() == nil {
+			s.log.Error(err, "Handling ShardMaps", "retryAfter", retry.String())
 			timer.Reset(retry)
 		}
 	}
+}
+
+func (s *shardMaps) handle(ctx context.Context, changed func()) error {
+	var all v1alpha1.ShardMapList
+	if err := s.cache.List(ctx, &all, client.InNamespace(s.namespace)); err != nil {
+		return fmt.Errorf("list ShardMaps: %w", err)
+	}
+	router.Sort(all.Items)
+	if s.take(all.Items) {
+		changed()
+	}
+	return s.report(ctx, all.Items)
 }
 
 // take makes parts of sorted ShardMaps, and says whether any is another than before.
@@ -205,7 +210,7 @@ func (s *shardMaps) report(ctx context.Context, sorted []v1alpha1.ShardMap) erro
 		}
 		err := s.client.Status().Patch(ctx, next, client.MergeFrom(o))
 		if client.IgnoreNotFound(err) != nil {
-			failed = fmt.Errorf("ShardMap %s/%s: %w", o.Namespace, o.Name, err)
+			failed = fmt.Errorf("write the status of ShardMap %s/%s: %w", o.Namespace, o.Name, err)
 		}
 	}
 	return failed
