@@ -57,6 +57,10 @@ func TestRefused(t *testing.T) {
 		{"label", "Dependency\nmetadata: {name: p, namespace: shop, labels: {a: b c}}\nspec: {source: a, destinations: [{identity: b}]}", []string{
 			`metadata.labels: Invalid value: "b c": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')`,
 		}},
+		{"shard map", "ShardMap\nmetadata: {name: p, namespace: shop}\nspec: {default: one}", nil},
+		{"shard", "ShardMap\nmetadata: {name: p, namespace: shop}\nspec: {keys: {acme: one two}}", []string{
+			`spec.keys.acme: Invalid value: "one two": spec.keys.acme in body should match '^[a-zA-Z0-9]([-a-zA-Z0-9._]*[a-zA-Z0-9])?$'`,
+		}},
 		{"name", "Dependency\nmetadata: {name: P, namespace: shop}\nspec: {source: a, destinations: [{identity: b}]}", []string{
 			`metadata.name: Invalid value: "P": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`,
 		}},

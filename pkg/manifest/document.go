@@ -118,19 +118,24 @@ func (rd *reader) object(at place, raw []byte, c mesh.ClusterName) {
 		}
 		return
 	}
-	rd.put(at, h.String(), rd.row(k, raw, c))
+	if row, ok := rd.row(k, raw, c); ok {
+		rd.put(at, h.String(), row)
+	}
 }
 
-// row observes a decoded object.
-func (rd *reader) row(k kind, raw []byte, c mesh.ClusterName) mesh.Row {
+// row observes a decoded object, and is false for a ShardMap, which no plan is made of.
+func (rd *reader) row(k kind, raw []byte, c mesh.ClusterName) (mesh.Row, bool) {
 	if mc, ok := k.object.(*v1alpha1.MeshCluster); ok {
-		return cluster(mc.Name, &mc.Spec)
+		return cluster(mc.Name, &mc.Spec), true
 	}
 	if o, ok := k.object.(metav1.Object); ok {
 		locate(k, o)
 	}
-	row, _ := observe.Object(c, k.object, rd.settings)
-	return presume(row, k.object, raw)
+	row, ok := observe.Object(c, k.object, rd.settings)
+	if !ok {
+		return nil, false
+	}
+	return presume(row, k.object, raw), true
 }
 
 // check passes what was written of an object of ours to the checks; the decoded

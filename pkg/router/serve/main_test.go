@@ -66,18 +66,26 @@ type reply struct {
 
 func (r reply) String() string { return fmt.Sprintf("%d x-shard=%q %q", r.code, r.shard, r.body) }
 
-func get(c *http.Client, method, url string) (reply, *http.Response, error) {
+// wire is how it was answered.
+type wire struct {
+	// last is whether the server ends the connection.
+	last bool
+	// version of HTTP.
+	version int
+}
+
+func get(c *http.Client, method, url string) (reply, wire, error) {
 	request, err := http.NewRequest(method, url, nil)
 	if err != nil {
-		return reply{}, nil, err
+		return reply{}, wire{}, err
 	}
 	response, err := c.Do(request)
 	if err != nil {
-		return reply{}, nil, err
+		return reply{}, wire{}, err
 	}
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(response.Body)
-	return reply{response.StatusCode, response.Header.Get("x-shard"), string(body)}, response, err
+	return reply{response.StatusCode, response.Header.Get("x-shard"), string(body)}, wire{response.Close, response.ProtoMajor}, err
 }
 
 // newClient is one of the test's own, so that no connection outlives it.

@@ -84,8 +84,8 @@ func TestHTTP2(t *testing.T) {
 	protocols.SetUnencryptedHTTP2(true)
 	transport := &http.Transport{Protocols: &protocols}
 	t.Cleanup(transport.CloseIdleConnections)
-	got, response, err := get(&http.Client{Transport: transport, Timeout: deadline}, "GET", r.url+"/lookup?key=a")
-	if err != nil || got.shard != "one" || response.ProtoMajor != 2 {
+	got, how, err := get(&http.Client{Transport: transport, Timeout: deadline}, "GET", r.url+"/lookup?key=a")
+	if err != nil || got.shard != "one" || how.version != 2 {
 		t.Errorf("%v, %v", got, err)
 	}
 }
@@ -259,12 +259,12 @@ func TestDrain(t *testing.T) {
 			told := 0
 			// Once told so the client opens another connection, and then stays away.
 			for told < 2 {
-				got, response, err := get(c, "GET", r.url+"/lookup?key=a")
+				got, how, err := get(c, "GET", r.url+"/lookup?key=a")
 				if err != nil || got.code != 200 {
 					t.Errorf("%v, %v", got, err)
 					return
 				}
-				if response.Close {
+				if how.last {
 					told++
 				}
 			}
