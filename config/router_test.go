@@ -135,6 +135,43 @@ spec: {source: web, destinations: [{identity: portolan-router}]}
 	}
 }
 
+// TestRouterOverlay builds the overlay that docs/router.md shows: all of it is in
+// the other namespace, the subject of the rights too.
+func TestRouterOverlay(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/router.md")
+	must(t, err)
+	_, rest, _ := strings.Cut(string(page), "```yaml\n# kustomization.yaml")
+	text, _, ok := strings.Cut(rest, "```")
+	if !ok {
+		t.Fatal("docs/router.md shows no overlay")
+	}
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	here, err := filepath.Abs("router")
+	must(t, err)
+	base, err := filepath.Rel(dir, here)
+	must(t, err)
+	text = "#" + strings.Replace(text, "https://github.com/portolan-mesh/portolan//config/router?ref=main", base, 1)
+	must(t, os.Mkdir(filepath.Join(dir, "tables"), 0o755))
+	must(t, os.WriteFile(filepath.Join(dir, "tables", "default.yaml"), []byte("default: mine\n"), 0o644))
+	must(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o644))
+	var all strings.Builder
+	for _, o := range build(t, dir) {
+		raw, err := yaml.Marshal(o.Object)
+		must(t, err)
+		fmt.Fprintf(&all, "---\n%s", raw)
+	}
+	for part, want := range map[string]int{
+		"namespace: portolan-router": 0, "namespace: tenants": 8, "name: tenants\n": 1, "default: mine": 1,
+		"mesh.portolan.dev/identity: tenants": 1, "mesh.portolan.dev/env: stage": 1,
+	} {
+		if got := strings.Count(all.String(), part); got != want {
+			t.Errorf("%q is there %d times, want %d:\n%s", part, got, want, all.String())
+		}
+	}
+}
+
 // routerOptions are what the command line makes of arguments.
 func routerOptions(t *testing.T, args []string) (got cli.RouterOptions) {
 	t.Helper()
