@@ -12,7 +12,7 @@ LINT := $(TOOL) golangci-lint-kube-api-linter
 FUZZTIME ?= 20s
 # Packages that the race detector looks at: those that decide, and those that run at once.
 RACE ?= ./pkg/mesh/... ./pkg/observe/... ./pkg/snapshot/... ./pkg/plan/... ./pkg/diff/... ./pkg/conditions/... \
-	./pkg/registry/... ./pkg/fleet/... ./pkg/apply/... ./controllers/...
+	./pkg/registry/... ./pkg/router/... ./pkg/fleet/... ./pkg/apply/... ./controllers/...
 
 # Modules of their own that hold tests.
 TEST_MODULES := $(wildcard hack/istiocheck hack/istiotranslate)
@@ -95,6 +95,10 @@ bench: testbin ## Measure the operator on real API servers; the last line is JSO
 .PHONY: bench-mesh
 bench-mesh: testbin ## Measure istiod and a proxy with Portolan's objects and with Istio's own way; needs Linux and root.
 	$(GO) run ./hack/benchmesh
+
+.PHONY: bench-router
+bench-router: ## Measure the lookup service on one processor while tables change; needs Linux. The last line is JSON.
+	$(GO) run ./hack/benchrouter
 
 ##@ Try
 

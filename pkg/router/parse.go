@@ -103,7 +103,8 @@ func (d *decoder) entries(n *yaml.Node, field string, each func(key, value *yaml
 		d.report(n, field, "want a mapping, of names to values")
 		return
 	}
-	seen := make(map[string]bool, len(n.Content)/2)
+	// Without a size: it grows bit by bit, where a large one would be made at once.
+	seen := map[string]bool{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		d.pace()
 		key, value := n.Content[i], n.Content[i+1]
@@ -133,7 +134,7 @@ func (d *decoder) items(n *yaml.Node, field string, each func(field string, item
 
 // shards is a mapping of keys, or prefixes, to shards.
 func (d *decoder) shards(n *yaml.Node, field string) map[string]v1alpha1.ShardName {
-	all := make(map[string]v1alpha1.ShardName, len(n.Content)/2)
+	all := map[string]v1alpha1.ShardName{}
 	d.entries(n, field, func(key, value *yaml.Node) {
 		all[key.Value] = d.name(value, field)
 	})

@@ -40,7 +40,11 @@ func (r *Router) load() {
 		r.said = now
 		return
 	}
-	tables, outcomes := router.Build(parts, newPace())
+	before, pace := router.Tables{}, noPace
+	if held := r.tables.Load(); held != nil {
+		before, pace = *held, newPace()
+	}
+	tables, outcomes := router.Build(parts, pace)
 	r.tellLost(parts, outcomes, now)
 	r.said = now
 	entries := 0
@@ -48,10 +52,6 @@ func (r *Router) load() {
 		entries += table.Size().Total()
 	}
 	r.options.Log.Info("Taking tables into use", "tables", len(tables), "entries", entries)
-	before := router.Tables{}
-	if held := r.tables.Load(); held != nil {
-		before = *held
-	}
 	r.tables.Store(&tables)
 	r.metrics.use(tables, before)
 }

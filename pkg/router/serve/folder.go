@@ -182,7 +182,11 @@ func (f *folder) read(name string, one *file, info fs.FileInfo) bool {
 	if again {
 		return false
 	}
-	s, problems := parse(name, text)
+	pace := noPace
+	if f.looked { // only look writes it, which calls this
+		pace = newPace()
+	}
+	s, problems := parse(name, text, pace)
 	if len(problems) > 0 {
 		return f.refuse(one, router.Describe(problems))
 	}
@@ -202,8 +206,7 @@ func (f *folder) refuse(one *file, problem string) bool {
 }
 
 // parse makes a part of a table of a file.
-func parse(name string, text []byte) (router.Source, []router.Problem) {
-	pace := newPace()
+func parse(name string, text []byte, pace func()) (router.Source, []router.Problem) {
 	spec, problems := router.Parse(bytes.NewReader(text), pace)
 	if spec.Table == "" && len(problems) == 0 {
 		spec.Table = v1alpha1.TableName(strings.TrimSuffix(name, filepath.Ext(name)))

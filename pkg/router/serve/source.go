@@ -36,12 +36,14 @@ type refusal struct {
 const (
 	// turn is how long work may hold a processor while requests may wait for it.
 	turn = 200 * time.Microsecond
-	// respite is for how long it lets go.
-	respite = 50 * time.Microsecond
+	// respite is for how long it lets go. Work takes a fifth of one processor at
+	// most, since requests may take most of it.
+	respite = 4 * turn
 )
 
 // newPace returns what long work calls all the time, so that on one processor
-// requests do not wait for it. Go itself would let go every 10 ms only.
+// requests do not wait for it. Go itself would let go every 10 ms only, and a
+// goroutine that yields comes before what the network has ready: it has to sleep.
 func newPace() func() {
 	since := time.Now()
 	return func() {
@@ -51,3 +53,6 @@ func newPace() func() {
 		}
 	}
 }
+
+// noPace is for work while nothing is answered yet.
+func noPace() {}
