@@ -101,6 +101,7 @@ func (r *Router) AdminAddress() string { return r.adminAddress.Addr().String() }
 // Run answers until ctx ends, and then for as long as Drain says. When it
 // returns, nothing that it started is left.
 func (r *Router) Run(ctx context.Context) error {
+	r.options.Log.Info("Answering lookups", "address", r.Address(), "admin", r.AdminAddress())
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	group, work := errgroup.WithContext(work)
