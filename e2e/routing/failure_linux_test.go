@@ -1,6 +1,7 @@
 package routing_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -17,7 +18,7 @@ func failures(s *scene) map[string]func(*testing.T) {
 		"down": func(t *testing.T) {
 			pod := s.Cluster("c1").Pod("lookup")
 			pod.KillApp()
-			t.Cleanup(func() { ok(t, pod.ReviveApp(t.Context())) })
+			t.Cleanup(func() { ok(t, pod.ReviveApp(context.WithoutCancel(t.Context()))) })
 		},
 		"slow": func(t *testing.T) { s.lookup(t, sample.Fault{Table: table, Delay: 20 * time.Second}) },
 		"lying": func(t *testing.T) {
@@ -26,7 +27,7 @@ func failures(s *scene) map[string]func(*testing.T) {
 		"503": func(t *testing.T) { s.lookup(t, sample.Fault{Table: table, Status: 503}) },
 		"gone": func(t *testing.T) {
 			ok(t, s.Cluster("c1").Scale(t.Context(), "lookup", "lookup", 0))
-			t.Cleanup(func() { ok(t, s.Cluster("c1").Scale(t.Context(), "lookup", "lookup", 1)) })
+			t.Cleanup(func() { ok(t, s.Cluster("c1").Scale(context.WithoutCancel(t.Context()), "lookup", "lookup", 1)) })
 		},
 	}
 }

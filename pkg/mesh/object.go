@@ -24,6 +24,9 @@ const (
 	AnnotationSources = "mesh.portolan.dev/sources"
 	// AnnotationClusters names the clusters whose rows the plan was made of.
 	AnnotationClusters = "mesh.portolan.dev/clusters"
+	// AnnotationLeads on an EnvoyFilter names the hosts of the mesh to which it sends
+	// requests, or which it asks.
+	AnnotationLeads = "mesh.portolan.dev/leads-to"
 	// FieldManager owns every field that Portolan writes.
 	FieldManager = "portolan"
 )
@@ -73,7 +76,7 @@ func Digest(spec json.RawMessage, labels, annotations map[string]string) string 
 	for _, k := range []string{LabelManagedBy, LabelOwner} {
 		h.Write([]byte("\x00" + k + "=" + labels[k]))
 	}
-	for _, k := range []string{AnnotationService, AnnotationReason, AnnotationSources, AnnotationClusters, AnnotationEgress} {
+	for _, k := range []string{AnnotationService, AnnotationReason, AnnotationSources, AnnotationClusters, AnnotationEgress, AnnotationLeads} {
 		h.Write([]byte("\x00" + k + "=" + annotations[k]))
 	}
 	return hex.EncodeToString(h.Sum(nil))

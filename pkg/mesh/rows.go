@@ -266,6 +266,8 @@ type Held struct {
 	Editor string
 	// Egress are the clusters to which a client's ServiceEntry needs an egress, or leads by one, sorted.
 	Egress []ClusterName
+	// Leads are the hosts to which an EnvoyFilter sends requests, or which it asks, sorted.
+	Leads []string
 	// Ending is whether the object is being deleted and waits for what belongs to it.
 	Ending bool
 	// Router is set for a Deployment or Service alone.

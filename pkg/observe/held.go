@@ -50,6 +50,8 @@ func Held(c mesh.ClusterName, u *unstructured.Unstructured) mesh.Held {
 	case mesh.KindServiceEntry:
 		row.Endpoints = endpoints(spec)
 		row.Egress = egress(annotations[mesh.AnnotationEgress], spec)
+	case mesh.KindEnvoyFilter:
+		row.Leads = leads(annotations[mesh.AnnotationLeads])
 	case mesh.KindDestinationRule:
 		row.Subsets = ruleSubsets(spec)
 	case mesh.KindVirtualService:
@@ -177,6 +179,17 @@ func sources(annotation string) []mesh.ClusterName {
 			out = append(out, mesh.Hub)
 		default:
 			out = append(out, mesh.ClusterName(keep(name)))
+		}
+	}
+	return sorted(out)
+}
+
+// leads reads the annotation of hosts.
+func leads(annotation string) []string {
+	var out []string
+	for host := range strings.SplitSeq(annotation, ",") {
+		if host = strings.TrimSpace(host); host != "" {
+			out = append(out, keep(host))
 		}
 	}
 	return sorted(out)

@@ -17,6 +17,7 @@ func (p *planner) accept() {
 	p.instances = p.acceptInstances()
 	p.dependencies = p.acceptDependencies()
 	p.senders = p.acceptSenders()
+	p.ledFrom = p.findLedFrom()
 	p.clients = p.acceptClients()
 	p.traffic = p.acceptTraffic()
 	p.hosts = append([]string{p.v.Key.Host(p.settings.Suffix)}, p.acceptAliases()...)

@@ -14,35 +14,45 @@ import (
 // clients, however many clients and policies there are: what policies say of Envoy
 // and Istio has no field for, and the filters that clients run for routing policies.
 func (p *planner) filters(client mesh.ClusterName, served, subsets []string) []mesh.Object {
-	common, words := p.tuning(slices.Concat(served, subsets))
-	refs := p.traffic.refs()
-	if len(common) == 0 {
-		refs = nil
-	}
-	routing := p.routingFor(client, served)
-	if len(routing.VirtualHosts) > 0 {
-		common = append(common, routing.Patches()...)
-		words = append(words, "are routed by "+nameRefs(p.effectiveRouting(routing)))
-		refs = append(refs, p.effectiveRouting(routing)...)
-	}
 	led := p.ledNamespaces(client)
 	var out []mesh.Object
 	for _, ns := range p.namespaces(client) {
-		patches, words, refs := slices.Clone(common), slices.Clone(words), slices.Clone(refs)
-		if more, policies := p.shards(slices.Concat(served, subsets), slices.Contains(led, ns)); len(more) > 0 {
-			patches = append(patches, more...)
-			words = append(words, "ask again when a shard of "+nameRefs(policies)+" does not own a key")
-			refs = append(refs, policies...)
+		f := filter{}
+		if patches, words := p.tuning(slices.Concat(served, subsets)); len(patches) > 0 {
+			f.add(patches, p.traffic.refs(), words...)
 		}
-		if len(patches) == 0 {
+		routing := p.routingFor(client, ns, served)
+		if refs := p.effectiveRouting(routing); len(refs) > 0 {
+			f.add(routing.Patches(), refs, "are routed by "+nameRefs(refs))
+		}
+		if patches, refs := p.shards(slices.Concat(served, subsets), slices.Contains(led, ns)); len(patches) > 0 {
+			f.add(patches, refs, "ask again when a shard of "+nameRefs(refs)+" does not own a key")
+		}
+		if len(f.patches) == 0 {
 			continue
 		}
 		// The name is the service's host: other kinds with that name are in another namespace or are no EnvoyFilters.
 		ref := mesh.Ref{Cluster: client, Kind: mesh.KindEnvoyFilter, Namespace: ns, Name: mesh.ObjectName(p.hosts[0], "")}
-		reason := fmt.Sprintf("Clients of %s %s", p.v.Key, strings.Join(words, ", "))
-		out = append(out, p.object(ref, map[string]any{"configPatches": patches}, reason, mergeRefs(refs, nil)))
+		o := p.object(ref, map[string]any{"configPatches": f.patches}, fmt.Sprintf("Clients of %s %s", p.v.Key, strings.Join(f.words, ", ")), mergeRefs(f.refs, nil))
+		if to := p.leadsTo(routing); to != "" {
+			o.Annotations[mesh.AnnotationLeads] = to
+		}
+		out = append(out, o)
 	}
 	return out
+}
+
+// filter is what one EnvoyFilter holds, for which objects, and why.
+type filter struct {
+	patches []any
+	refs    []mesh.Ref
+	words   []string
+}
+
+func (f *filter) add(patches []any, refs []mesh.Ref, words ...string) {
+	f.patches = append(f.patches, patches...)
+	f.refs = append(f.refs, refs...)
+	f.words = append(f.words, words...)
 }
 
 // virtualHosts of a host in a sidecar's routes: one for each HTTP port.

@@ -77,7 +77,10 @@ type planner struct {
 	routing []mesh.RoutingPolicy
 	// senders are the policies that make others call the service; who they make it is
 	// among the dependencies.
-	senders      []snapshot.Lead
+	senders []snapshot.Lead
+	// ledFrom are the namespaces of clusters where filters lead to the service still,
+	// whoever asks for it: it stays for as long.
+	ledFrom      map[mesh.ClusterName][]string
 	dependencies []mesh.Dependency
 	instances    []mesh.Instance
 	clients      []mesh.Client
@@ -196,6 +199,11 @@ func (p *planner) clientClusters() []mesh.ClusterName {
 			out = append(out, c.Cluster)
 		}
 	}
+	for c := range p.ledFrom {
+		if !p.clusters[c].State.Gone() {
+			out = append(out, c)
+		}
+	}
 	slices.Sort(out)
 	return slices.Compact(out)
 }
@@ -208,6 +216,7 @@ func (p *planner) namespaces(c mesh.ClusterName) []string {
 			out = append(out, client.Name)
 		}
 	}
+	out = append(out, p.ledFrom[c]...)
 	slices.Sort(out)
 	return slices.Compact(out)
 }

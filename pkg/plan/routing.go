@@ -50,19 +50,59 @@ func invalid(spec v1alpha1.RoutingPolicySpec) string {
 }
 
 // routingFor is what clients run for the policies of the hosts that they are served.
-func (p *planner) routingFor(client mesh.ClusterName, served []string) extension.Routing {
+//
+// A policy is in force in a namespace once its lookup service is known there, and
+// from then on: asked for before, every request would be one without an answer.
+func (p *planner) routingFor(client mesh.ClusterName, namespace string, served []string) extension.Routing {
 	r := extension.Routing{Service: p.v.Key, Cluster: client}
 	for _, host := range p.hosts {
 		if !slices.Contains(served, host) {
 			continue
 		}
-		if policies := p.policiesOf(host); len(policies) > 0 {
+		policies := slices.DeleteFunc(p.policiesOf(host), func(policy mesh.RoutingPolicy) bool { return !p.askable(policy, client, namespace) })
+		if len(policies) > 0 {
 			for _, vhost := range p.virtualHosts(host) {
 				r.VirtualHosts = append(r.VirtualHosts, extension.VirtualHost{Name: vhost, Policies: policies})
 			}
 		}
 	}
 	return r
+}
+
+// askable is whether a policy's lookup service is known in a namespace, or the
+// policy is in force there already.
+func (p *planner) askable(policy mesh.RoutingPolicy, client mesh.ClusterName, namespace string) bool {
+	if policy.Spec.Lookup == nil {
+		return true
+	}
+	host := strings.ToLower(string(policy.Spec.Lookup.Service))
+	if _, ok := mesh.KeyOfHost(host, p.settings.Suffix); !ok {
+		return true
+	}
+	known := func(h mesh.Held) bool {
+		return h.Cluster == client && slices.Contains(h.Hosts, host) && sees([]string{namespace}, h)
+	}
+	asks := func(h mesh.Held) bool {
+		return h.Cluster == client && h.Namespace == namespace && slices.Contains(h.Leads, host)
+	}
+	return slices.ContainsFunc(p.v.Lookups, known) || slices.ContainsFunc(p.v.Held, asks)
+}
+
+// leadsTo are the hosts of the mesh to which the policies in force lead, as an
+// annotation has them.
+func (p *planner) leadsTo(r extension.Routing) string {
+	var out []string
+	for _, host := range r.VirtualHosts {
+		for _, policy := range host.Policies {
+			for _, to := range mesh.HostsOf(policy.Spec) {
+				if _, ok := mesh.KeyOfHost(to, p.settings.Suffix); ok {
+					out = append(out, to)
+				}
+			}
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(slices.Compact(out), ",")
 }
 
 // effectiveRouting are the policies that have a virtual host, sorted.
@@ -208,6 +248,17 @@ func (p *planner) acceptSenders() []snapshot.Lead {
 				Reason: fmt.Sprintf("calls %s, which %s sends on", target, policy.Ref),
 			}}
 			p.dependencies = append(p.dependencies, d)
+		}
+	}
+	return out
+}
+
+// findLedFrom finds where filters that are held lead to the service.
+func (p *planner) findLedFrom() map[mesh.ClusterName][]string {
+	out := map[mesh.ClusterName][]string{}
+	for _, h := range p.v.LedFrom {
+		if p.known(h.Cluster) {
+			out[h.Cluster] = append(out[h.Cluster], h.Namespace)
 		}
 	}
 	return out

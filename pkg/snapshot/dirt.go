@@ -173,6 +173,7 @@ func (d *dirt) held(changed []mesh.Held) {
 	d.egress(changed)
 	for _, h := range changed {
 		d.leaving(h)
+		d.leading(h)
 		switch {
 		case h.Ours && h.Service != mesh.ServiceKey{}:
 			d.services[h.Service] = true

@@ -74,6 +74,7 @@ type indexes struct {
 	heldSource         *index[mesh.ClusterName, mesh.Held]
 	heldEndpoint       *index[mesh.ClusterName, mesh.Held]
 	heldCluster        *index[mesh.ClusterName, mesh.Held]
+	heldLead           *index[string, mesh.Held]
 	heldRouter         *index[mesh.ClusterName, mesh.Held]
 	heldEgress         *index[mesh.ClusterName, mesh.Held]
 	reportObject       *index[mesh.Ref, mesh.Report]
@@ -96,7 +97,7 @@ func New(settings mesh.Settings) *Snapshot {
 		traffic:      newTable[mesh.TrafficPolicy](by.trafficTarget, by.trafficHost, by.trafficCluster),
 		routing:      newTable[mesh.RoutingPolicy](by.routingTarget, by.routingCluster, by.routingLead),
 		clusters:     newTable[mesh.Cluster](),
-		held:         newTable[mesh.Held](by.heldIdentity, by.heldHost, by.heldAlias, by.heldSource, by.heldEndpoint, by.heldCluster, by.heldRouter, by.heldEgress),
+		held:         newTable[mesh.Held](by.heldIdentity, by.heldHost, by.heldAlias, by.heldSource, by.heldEndpoint, by.heldCluster, by.heldLead, by.heldRouter, by.heldEgress),
 		instances:    newTable[mesh.Instance](by.instanceIdentity, by.instanceNamespace, by.instanceCluster),
 		clients:      newTable[mesh.Client](by.clientIdentity, by.clientNamespace, by.clientCluster),
 		members:      newTable[mesh.Cluster](by.clusterUnconnected),
@@ -144,6 +145,7 @@ func newIndexes(settings mesh.Settings) indexes {
 		heldSource:         newIndex(func(h mesh.Held) []mesh.ClusterName { return h.Sources }),
 		heldEndpoint:       newIndex(func(h mesh.Held) []mesh.ClusterName { return h.Endpoints }),
 		heldCluster:        newIndex(func(h mesh.Held) []mesh.ClusterName { return when(h.Ours, h.Cluster) }),
+		heldLead:           newIndex(func(h mesh.Held) []string { return ledTo(h, settings) }),
 		heldRouter:         newIndex(router),
 		heldEgress:         newIndex(needs),
 		reportObject:       newIndex(reportObjects),

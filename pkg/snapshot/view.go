@@ -37,6 +37,10 @@ type Service struct {
 	Routing []mesh.RoutingPolicy
 	// Leads are the routing policies that send requests to a host of the key, or ask it.
 	Leads []Lead
+	// LedFrom are the filters that are held and lead to a host of the key.
+	LedFrom []mesh.Held
+	// Lookups are the entries of clients that are held for the lookup services of Routing.
+	Lookups []mesh.Held
 	// Claims of the identity, of the sources of Dependencies and of the targets of Rivals and Leads, by identity.
 	Claims map[string][]mesh.Claim
 	// Grants in the hub for the same identities.
@@ -84,6 +88,7 @@ func (s *Snapshot) Service(key mesh.ServiceKey) Service {
 	}
 	s.addClients(&v)
 	s.addLeads(&v)
+	s.addLookups(&v)
 	s.addRivals(&v)
 	s.addClaims(&v, key.Identity)
 	v.Foreign, v.Others = s.foreign(v), s.others(v)
@@ -231,6 +236,9 @@ func (s *Snapshot) involved(v Service) []mesh.Cluster {
 	}
 	for _, c := range v.Clients {
 		names[c.Cluster] = true
+	}
+	for _, h := range v.LedFrom {
+		names[h.Cluster] = true
 	}
 	for _, h := range v.Held {
 		names[h.Cluster] = true

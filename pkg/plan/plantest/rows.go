@@ -318,6 +318,7 @@ func (r *Rows) Held() mesh.Row {
 		h.Kind = mesh.KindDestinationRule
 	case 1:
 		h.Kind, h.Namespace, h.Hosts, h.Name = mesh.KindEnvoyFilter, r.namespace(), nil, mesh.ObjectName(key.Host(r.Settings.Suffix), "")
+		h.Leads = Some(r.Source, "stage.x.mesh", "prod.y.mesh")
 	case 2:
 		h.Kind, h.Namespace, h.Name, key = mesh.KindGateway, Pick(r.Source, "istio-system", "b"), mesh.ClusterGateway, mesh.ServiceKey{}
 	case 3:
