@@ -59,7 +59,7 @@ func TestInstall(t *testing.T) {
 	testkit.Wait(t, time.Minute, func() error { return allReady(t.Context(), c) })
 	c3, err := f.Member("c3").Client()
 	must(t, err)
-	// One of each service over HTTP, by the fleet default's triesPerCluster; one of them holds the RoutingPolicy.
+	// One of each service over HTTP, by the fleet default's triesPerCluster; one of them holds the RoutingPolicy and the RateLimitPolicy.
 	testkit.Wait(t, time.Minute, func() error { return holds(t.Context(), c3, 6, "EnvoyFilter", "v1alpha3") })
 	testkit.Wait(t, time.Minute, func() error { return holds(t.Context(), c3, 7, "ServiceEntry", "v1") })
 	testkit.Wait(t, time.Minute, func() error { return programmed(t.Context(), f) })
@@ -169,16 +169,20 @@ func programmed(ctx context.Context, f *testkit.Fleet) error {
 	var (
 		traffic    v1alpha1.TrafficPolicy
 		routing    v1alpha1.RoutingPolicy
+		limits     v1alpha1.RateLimitPolicy
 		dependency v1alpha1.Dependency
 	)
 	if err := errors.Join(
 		c1.Get(ctx, client.ObjectKey{Namespace: "greeting", Name: "greeting-stage"}, &traffic),
 		c1.Get(ctx, client.ObjectKey{Namespace: "greeting", Name: "greeting-by-tenant"}, &routing),
+		c1.Get(ctx, client.ObjectKey{Namespace: "greeting", Name: "greeting-by-tenant"}, &limits),
 		c3.Get(ctx, client.ObjectKey{Namespace: "webapp", Name: "webapp"}, &dependency),
 	); err != nil {
 		return err
 	}
-	for name, status := range map[string]v1alpha1.PolicyStatus{"traffic": traffic.Status, "routing": routing.Status, "dependency": dependency.Status} {
+	for name, status := range map[string]v1alpha1.PolicyStatus{
+		"traffic": traffic.Status, "routing": routing.Status, "limits": limits.Status, "dependency": dependency.Status,
+	} {
 		if !meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionProgrammed) {
 			return fmt.Errorf("%s: %+v", name, status.Conditions)
 		}

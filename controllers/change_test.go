@@ -126,6 +126,46 @@ func TestOneFilter(t *testing.T) {
 	w.gone("c3", mesh.KindEnvoyFilter, "web", strings.TrimPrefix(filter, "web/"))
 }
 
+// limits is a policy of greeting's owner.
+const limits = `
+apiVersion: mesh.portolan.dev/v1alpha1
+kind: RateLimitPolicy
+metadata: {name: by-tenant, namespace: sample}
+spec:
+  target: {identity: greeting, env: stage}
+  limits:
+  - {name: tenant, by: [{type: Header, header: x-tenant}], bucket: {tokens: 10, fillInterval: 1s}}
+`
+
+// TestRateLimits: the owner's policy reaches every client namespace, one beside it
+// for the same host is told that it does not count, and takes over once it is alone.
+func TestRateLimits(t *testing.T) {
+	w := newFleetOfThree(t)
+	w.apply("hub", dependsOn)
+	w.apply("c1", limits)
+	w.run()
+	w.holds("c3", mesh.KindEnvoyFilter, "web", stage, has("x-tenant"))
+	w.holds("c1", mesh.KindRateLimitPolicy, "sample", "by-tenant", condition("Programmed", "True", "Applied"))
+	w.apply("hub", strings.NewReplacer("namespace: sample", "namespace: portolan-system", "x-tenant", "x-user").Replace(limits))
+	w.holds("hub", mesh.KindRateLimitPolicy, syncNamespace, "by-tenant", condition("Accepted", "False", "PolicyOverridden"))
+	w.delete("c1", mesh.KindRateLimitPolicy, "sample", "by-tenant")
+	w.holds("c3", mesh.KindEnvoyFilter, "web", stage, has("x-user"))
+	w.holds("hub", mesh.KindRateLimitPolicy, syncNamespace, "by-tenant", condition("Programmed", "True", "Applied"))
+	w.delete("hub", mesh.KindRateLimitPolicy, syncNamespace, "by-tenant")
+	w.gone("c3", mesh.KindEnvoyFilter, "web", stage)
+}
+
+// has wants a text to be somewhere in an object.
+func has(text string) func(*unstructured.Unstructured) error {
+	return func(u *unstructured.Unstructured) error {
+		raw, err := u.MarshalJSON()
+		if err == nil && !strings.Contains(string(raw), text) {
+			err = fmt.Errorf("%s is nowhere in %s", text, raw)
+		}
+		return err
+	}
+}
+
 // TestPrunedAfterRestart: what is deleted while no operator runs goes when one
 // runs again, and what is unchanged is not written (scenarios 34 and 40).
 func TestPrunedAfterRestart(t *testing.T) {

@@ -98,6 +98,7 @@ var groups = map[mesh.Kind]string{
 	mesh.KindDeployment: "apps/v1", "Secret": "v1", mesh.KindService: "v1", "Event": "events.k8s.io/v1",
 	mesh.KindDependency: "mesh.portolan.dev/v1alpha1", mesh.KindMeshCluster: "mesh.portolan.dev/v1alpha1",
 	mesh.KindTrafficPolicy: "mesh.portolan.dev/v1alpha1", mesh.KindRoutingPolicy: "mesh.portolan.dev/v1alpha1",
+	mesh.KindRateLimitPolicy:  "mesh.portolan.dev/v1alpha1",
 	mesh.KindWorkloadIdentity: "mesh.portolan.dev/v1alpha1",
 }
 

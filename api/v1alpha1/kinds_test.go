@@ -47,12 +47,14 @@ func TestKinds(t *testing.T) {
 		"trafficpolicies":           "TrafficPolicy [tp] [portolan] namespaced=true",
 		"routingpolicies":           "RoutingPolicy [rp] [portolan] namespaced=true",
 		"shardmaps":                 "ShardMap [sm] [portolan] namespaced=true",
+		"ratelimitpolicies":         "RateLimitPolicy [rlp] [portolan] namespaced=true",
 		"meshclusters/status":       "[get patch update]",
 		"dependencies/status":       "[get patch update]",
 		"workloadidentities/status": "[get patch update]",
 		"trafficpolicies/status":    "[get patch update]",
 		"routingpolicies/status":    "[get patch update]",
 		"shardmaps/status":          "[get patch update]",
+		"ratelimitpolicies/status":  "[get patch update]",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("served (-want +got):\n%s", diff)
@@ -85,6 +87,7 @@ func TestCRDsAreSound(t *testing.T) {
 var rows = map[string]string{
 	"dependency":       `Name=webapp|Source=WebApp.team-a|First Destination=greeting|Destinations=[{"env":"stage","identity":"greeting","reason":"shows a greeting"},{"identity":"cards"}]|Clusters=3|Programmed=True`,
 	"meshcluster":      "Name=east-1|Ready=True|Istio=1.32.0|Locality=eu-west-1/eu-west-1a|Gateway=203.0.113.7:15443|Services=7|Reason=Ready",
+	"ratelimitpolicy":  `Name=orders|Identity=orders|Env=prod|Mode=Shadow|Hosts=["orders.example.com"]|Clusters=3|Accepted=True|Programmed=True`,
 	"routingpolicy":    `Name=orders|Identity=orders|Env=prod|Hosts=["orders.example.com"]|Clusters=3|Accepted=True|Programmed=True`,
 	"shardmap":         "Name=tenants|Table=default|Default=one|Entries=7|Accepted=True|Conflict=False",
 	"trafficpolicy":    "Name=greeting|Identity=greeting|Env=stage|Failover=Locality|Clusters=3|Accepted=True|Programmed=True",
@@ -226,7 +229,8 @@ func TestTypesMatchCRDs(t *testing.T) {
 	t.Parallel()
 	for kind, into := range map[string]any{
 		"dependency": &v1alpha1.Dependency{}, "meshcluster": &v1alpha1.MeshCluster{}, "routingpolicy": &v1alpha1.RoutingPolicy{},
-		"shardmap": &v1alpha1.ShardMap{}, "trafficpolicy": &v1alpha1.TrafficPolicy{}, "workloadidentity": &v1alpha1.WorkloadIdentity{},
+		"ratelimitpolicy": &v1alpha1.RateLimitPolicy{}, "shardmap": &v1alpha1.ShardMap{},
+		"trafficpolicy": &v1alpha1.TrafficPolicy{}, "workloadidentity": &v1alpha1.WorkloadIdentity{},
 	} {
 		s := load(t, filepath.Join("testdata/validation", kind+".yaml"))
 		text, err := yaml.Marshal(s.Valid)

@@ -92,7 +92,7 @@ const (
 	ReasonHostNotAllowed = "HostNotAllowed"
 	// ReasonHostClaimed says that an older object claims the host.
 	ReasonHostClaimed = "HostClaimed"
-	// ReasonHostNotOfTarget says that a RoutingPolicy names a host that its target does not have.
+	// ReasonHostNotOfTarget says that a RoutingPolicy or RateLimitPolicy names a host that its target does not have.
 	ReasonHostNotOfTarget = "HostNotOfTarget"
 	// ReasonPolicyInvalid says that a policy came past the checks of an API server and cannot be used.
 	ReasonPolicyInvalid = "PolicyInvalid"
@@ -148,6 +148,8 @@ const (
 	ReasonTableInvalid = "TableInvalid"
 	// ReasonKeyClaimed says that an older ShardMap gives keys of the same table to other shards.
 	ReasonKeyClaimed = "KeyClaimed"
+	// ReasonValueRepeated says that a value of a rate limit cannot be told from another.
+	ReasonValueRepeated = "ValueRepeated"
 	// ReasonKindsMissing says that a member does not serve some of our kinds.
 	ReasonKindsMissing = "KindsMissing"
 	// ReasonIstioTooOld says that a member's Istio does not take a field of a planned object.

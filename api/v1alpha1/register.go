@@ -17,6 +17,7 @@ const (
 	KindTrafficPolicy    = "TrafficPolicy"
 	KindRoutingPolicy    = "RoutingPolicy"
 	KindShardMap         = "ShardMap"
+	KindRateLimitPolicy  = "RateLimitPolicy"
 )
 
 // AddToScheme adds every kind of this package to a scheme.
@@ -28,6 +29,7 @@ func AddToScheme(s *runtime.Scheme) error {
 		&TrafficPolicy{}, &TrafficPolicyList{},
 		&RoutingPolicy{}, &RoutingPolicyList{},
 		&ShardMap{}, &ShardMapList{},
+		&RateLimitPolicy{}, &RateLimitPolicyList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

@@ -105,7 +105,7 @@ func (u user) statuses(kinds ...string) []string {
 func users(ctx context.Context, clients map[string]client.Client) ([]user, error) {
 	var all []user
 	for _, cluster := range servers() {
-		kinds := []string{v1alpha1.KindDependency, v1alpha1.KindWorkloadIdentity, v1alpha1.KindTrafficPolicy, v1alpha1.KindRoutingPolicy}
+		kinds := []string{v1alpha1.KindDependency, v1alpha1.KindWorkloadIdentity, v1alpha1.KindTrafficPolicy, v1alpha1.KindRoutingPolicy, v1alpha1.KindRateLimitPolicy}
 		if clusterOf(cluster) == mesh.Hub {
 			kinds = append(kinds, v1alpha1.KindMeshCluster)
 		}

@@ -36,7 +36,7 @@ func (d *addition) preflight(ctx context.Context) error {
 // off there and is no obstacle: the manager looks for it again.
 func (d *addition) sayKinds() error {
 	istio := []mesh.Kind{mesh.KindGateway, mesh.KindServiceEntry, mesh.KindDestinationRule, mesh.KindVirtualService, mesh.KindEnvoyFilter}
-	ours := []mesh.Kind{mesh.KindDependency, mesh.KindWorkloadIdentity, mesh.KindTrafficPolicy, mesh.KindRoutingPolicy}
+	ours := []mesh.Kind{mesh.KindDependency, mesh.KindWorkloadIdentity, mesh.KindTrafficPolicy, mesh.KindRoutingPolicy, mesh.KindRateLimitPolicy}
 	missing, err := d.member.lacks(istio...)
 	if err != nil {
 		return d.member.fail("", err)

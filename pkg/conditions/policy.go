@@ -32,7 +32,7 @@ var conflicting = []string{
 // worst first. Those that are not named come last.
 var degrading = []string{
 	v1alpha1.ReasonIstioTooOld, v1alpha1.ReasonUnavailable, v1alpha1.ReasonNoInstance, v1alpha1.ReasonNoService, v1alpha1.ReasonNoPort, v1alpha1.ReasonNoGateway,
-	v1alpha1.ReasonNoClient, v1alpha1.ReasonHostNotAllowed, v1alpha1.ReasonLookupUnreachable, v1alpha1.ReasonShardUnreachable, v1alpha1.ReasonShardUnknown,
+	v1alpha1.ReasonNoClient, v1alpha1.ReasonHostNotAllowed, v1alpha1.ReasonLookupUnreachable, v1alpha1.ReasonShardUnreachable, v1alpha1.ReasonShardUnknown, v1alpha1.ReasonValueRepeated,
 	v1alpha1.ReasonMixedLocations, v1alpha1.ReasonPortMismatch, v1alpha1.ReasonSubsetUnserved, v1alpha1.ReasonRouteUnreachable, v1alpha1.ReasonPlaceUnknown, v1alpha1.ReasonFailoverBudget,
 }
 

@@ -90,7 +90,7 @@ func TestKindsComeAndGo(t *testing.T) {
 	w.Engage("east", east.Kubeconfig())
 	s := w.await(t, "east", mesh.ClusterSynced, "")
 	want := []mesh.Kind{
-		mesh.KindDependency, mesh.KindDestinationRule, mesh.KindEnvoyFilter, mesh.KindGateway, mesh.KindRollout,
+		mesh.KindDependency, mesh.KindDestinationRule, mesh.KindEnvoyFilter, mesh.KindGateway, mesh.KindRateLimitPolicy, mesh.KindRollout,
 		mesh.KindRoutingPolicy, mesh.KindServiceEntry, mesh.KindTrafficPolicy, mesh.KindVirtualService, mesh.KindWorkloadIdentity,
 	}
 	if diff := cmp.Diff(want, s.MissingKinds); diff != "" {

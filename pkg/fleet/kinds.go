@@ -67,6 +67,7 @@ func resources() []resource {
 		{kind: mesh.KindWorkloadIdentity, GroupVersionResource: ours.WithResource("workloadidentities"), form: policy},
 		{kind: mesh.KindTrafficPolicy, GroupVersionResource: ours.WithResource("trafficpolicies"), form: policy},
 		{kind: mesh.KindRoutingPolicy, GroupVersionResource: ours.WithResource("routingpolicies"), form: policy},
+		{kind: mesh.KindRateLimitPolicy, GroupVersionResource: ours.WithResource("ratelimitpolicies"), form: policy},
 		{kind: mesh.KindGateway, GroupVersionResource: istio.WithResource("gateways"), form: untyped},
 		{kind: mesh.KindServiceEntry, GroupVersionResource: istio.WithResource("serviceentries"), form: untyped},
 		{kind: mesh.KindDestinationRule, GroupVersionResource: istio.WithResource("destinationrules"), form: untyped},

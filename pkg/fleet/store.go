@@ -158,6 +158,8 @@ func fromUnstructured(kind mesh.Kind, u *unstructured.Unstructured) (runtime.Obj
 		o = &v1alpha1.TrafficPolicy{}
 	case mesh.KindRoutingPolicy:
 		o = &v1alpha1.RoutingPolicy{}
+	case mesh.KindRateLimitPolicy:
+		o = &v1alpha1.RateLimitPolicy{}
 	default:
 		return nil, errNotKubernetes
 	}

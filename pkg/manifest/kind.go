@@ -31,7 +31,7 @@ func lookup(gvk schema.GroupVersionKind) (kind, error) {
 	k := byName(gvk.GroupKind())
 	switch {
 	case k.object == nil && gvk.Group == v1alpha1.GroupVersion.Group:
-		return k, fmt.Errorf("%w %q of %s: use one of MeshCluster, Dependency, WorkloadIdentity, TrafficPolicy, RoutingPolicy and ShardMap",
+		return k, fmt.Errorf("%w %q of %s: use one of MeshCluster, Dependency, WorkloadIdentity, TrafficPolicy, RoutingPolicy, RateLimitPolicy and ShardMap",
 			ErrKind, shorten(gvk.Kind), v1alpha1.GroupVersion)
 	case k.object != nil && k.version != "" && k.version != gvk.Version:
 		want := schema.GroupVersion{Group: gvk.Group, Version: k.version}
@@ -74,6 +74,8 @@ func ourKind(name string) kind {
 		k.object = &v1alpha1.RoutingPolicy{}
 	case v1alpha1.KindShardMap:
 		k.object = &v1alpha1.ShardMap{}
+	case v1alpha1.KindRateLimitPolicy:
+		k.object = &v1alpha1.RateLimitPolicy{}
 	}
 	return k
 }

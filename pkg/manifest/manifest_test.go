@@ -279,7 +279,7 @@ func TestErrors(t *testing.T) {
 		{"a name that no cluster may have", ours + "kind: MeshCluster\nmetadata: {name: East}", manifest.ErrName,
 			"a.yaml: document 1 (line 1): MeshCluster East: unusable name: metadata.name must be one DNS label of at most 63 characters: use lower case letters, digits and '-'"},
 		{"misspelt kind", ours + "kind: TraficPolicy\nmetadata: {name: p}", manifest.ErrKind,
-			`a.yaml: document 1 (line 1): TraficPolicy: unknown kind "TraficPolicy" of mesh.portolan.dev/v1alpha1: use one of MeshCluster, Dependency, WorkloadIdentity, TrafficPolicy, RoutingPolicy and ShardMap`},
+			`a.yaml: document 1 (line 1): TraficPolicy: unknown kind "TraficPolicy" of mesh.portolan.dev/v1alpha1: use one of MeshCluster, Dependency, WorkloadIdentity, TrafficPolicy, RoutingPolicy, RateLimitPolicy and ShardMap`},
 		{"version of another time", "apiVersion: apps/v1beta1\nkind: Deployment\nmetadata: {name: p}", manifest.ErrKind,
 			`a.yaml: document 1 (line 1): Deployment: unknown kind Deployment in version "v1beta1": write it as apps/v1`},
 		{"List in a List", "apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: List}]", manifest.ErrKind,

@@ -127,6 +127,7 @@ const (
 	KindWorkloadIdentity Kind = "WorkloadIdentity"
 	KindTrafficPolicy    Kind = "TrafficPolicy"
 	KindRoutingPolicy    Kind = "RoutingPolicy"
+	KindRateLimitPolicy  Kind = "RateLimitPolicy"
 
 	KindGateway         Kind = "Gateway"
 	KindServiceEntry    Kind = "ServiceEntry"

@@ -163,6 +163,12 @@ type RoutingPolicy struct {
 	Spec v1alpha1.RoutingPolicySpec
 }
 
+// RateLimitPolicy is a row of its kind.
+type RateLimitPolicy struct {
+	Meta
+	Spec v1alpha1.RateLimitPolicySpec
+}
+
 // Cluster is what the registry knows of a member.
 type Cluster struct {
 	Name  ClusterName
@@ -318,6 +324,9 @@ type Client struct {
 	Oldest int64
 	// Workload is one of the workloads, the oldest.
 	Workload Ref
+	// Apps are what the proxies of the workloads may call themselves within the
+	// namespace: the pods' label app, else other names; sorted.
+	Apps []string
 }
 
 // Key implements Row.

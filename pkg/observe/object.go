@@ -68,6 +68,8 @@ func policy(c mesh.ClusterName, obj runtime.Object) (mesh.Row, bool) {
 		return TrafficPolicy(c, o), true
 	case *v1alpha1.RoutingPolicy:
 		return RoutingPolicy(c, o), true
+	case *v1alpha1.RateLimitPolicy:
+		return RateLimitPolicy(c, o), true
 	}
 	return nil, false
 }

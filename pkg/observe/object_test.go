@@ -47,6 +47,7 @@ func TestObject(t *testing.T) {
 		{"Dependency", &v1alpha1.Dependency{ObjectMeta: om}, mesh.KindDependency},
 		{"WorkloadIdentity", &v1alpha1.WorkloadIdentity{ObjectMeta: om}, mesh.KindWorkloadIdentity},
 		{"TrafficPolicy", &v1alpha1.TrafficPolicy{ObjectMeta: om}, mesh.KindTrafficPolicy},
+		{"RateLimitPolicy", &v1alpha1.RateLimitPolicy{ObjectMeta: om}, mesh.KindRateLimitPolicy},
 		{"RoutingPolicy", &v1alpha1.RoutingPolicy{ObjectMeta: om}, mesh.KindRoutingPolicy},
 		{"MeshCluster, which the registry observes", &v1alpha1.MeshCluster{ObjectMeta: om}, ""},
 		{"Rollout", untyped("argoproj.io/v1alpha1", "Rollout"), mesh.KindRollout},

@@ -29,6 +29,11 @@ func RoutingPolicy(c mesh.ClusterName, o *v1alpha1.RoutingPolicy) mesh.RoutingPo
 	return mesh.RoutingPolicy{Meta: meta(ref(c, mesh.KindRoutingPolicy, o), o, &o.Status), Spec: *o.Spec.DeepCopy()}
 }
 
+// RateLimitPolicy returns the row of a RateLimitPolicy.
+func RateLimitPolicy(c mesh.ClusterName, o *v1alpha1.RateLimitPolicy) mesh.RateLimitPolicy {
+	return mesh.RateLimitPolicy{Meta: meta(ref(c, mesh.KindRateLimitPolicy, o), o, &o.Status), Spec: *o.Spec.DeepCopy()}
+}
+
 func meta(r mesh.Ref, o metav1.Object, status *v1alpha1.PolicyStatus) mesh.Meta {
 	return mesh.Meta{
 		Ref: r, Created: created(o), Generation: o.GetGeneration(),

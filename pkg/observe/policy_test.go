@@ -35,14 +35,19 @@ func TestPolicies(t *testing.T) {
 		Target: v1alpha1.Target{Identity: "Pay"}, Hosts: []v1alpha1.Host{"pay.corp"}}}
 	rp := &v1alpha1.RoutingPolicy{ObjectMeta: om, Status: status, Spec: v1alpha1.RoutingPolicySpec{
 		Target: v1alpha1.Target{Identity: "Pay"}, Hosts: []v1alpha1.Host{"pay.corp"}}}
+	rlp := &v1alpha1.RateLimitPolicy{ObjectMeta: om, Status: status, Spec: v1alpha1.RateLimitPolicySpec{
+		Target: v1alpha1.Target{Identity: "Pay"}, Hosts: []v1alpha1.Host{"pay.corp"}, Limits: []v1alpha1.RateLimit{{Name: "all"}}}}
 	want := []mesh.Row{
 		mesh.Dependency{Meta: meta(mesh.KindDependency), Spec: *dep.Spec.DeepCopy()},
 		mesh.WorkloadIdentity{Meta: meta(mesh.KindWorkloadIdentity), Spec: *wid.Spec.DeepCopy()},
 		mesh.TrafficPolicy{Meta: meta(mesh.KindTrafficPolicy), Spec: *tp.Spec.DeepCopy()},
 		mesh.RoutingPolicy{Meta: meta(mesh.KindRoutingPolicy), Spec: *rp.Spec.DeepCopy()},
+		mesh.RateLimitPolicy{Meta: meta(mesh.KindRateLimitPolicy), Spec: *rlp.Spec.DeepCopy()},
 	}
-	got := []mesh.Row{observe.Dependency("c1", dep), observe.WorkloadIdentity("c1", wid), observe.TrafficPolicy("c1", tp), observe.RoutingPolicy("c1", rp)}
+	got := []mesh.Row{observe.Dependency("c1", dep), observe.WorkloadIdentity("c1", wid), observe.TrafficPolicy("c1", tp), observe.RoutingPolicy("c1", rp),
+		observe.RateLimitPolicy("c1", rlp)}
 	dep.Spec.Destinations[0].Identity, wid.Spec.Addresses[0], tp.Spec.Hosts[0], rp.Spec.Hosts[0] = "x", "x", "x", "x"
+	rlp.Spec.Hosts[0], rlp.Spec.Limits[0].Name = "x", "x"
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("rows (-want +got):\n%s", diff)
 	}

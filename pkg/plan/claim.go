@@ -22,6 +22,7 @@ func (p *planner) accept() {
 	p.traffic = p.acceptTraffic()
 	p.hosts = append([]string{p.v.Key.Host(p.settings.Suffix)}, p.acceptAliases()...)
 	p.routing = p.acceptRouting()
+	p.rateLimits = p.acceptRateLimits()
 	p.sources = p.findSources()
 	p.contributors = p.findContributors()
 	p.checkIdentities()

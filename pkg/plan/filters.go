@@ -12,7 +12,8 @@ import (
 
 // filters are the EnvoyFilters of a client cluster, one for each namespace of
 // clients, however many clients and policies there are: what policies say of Envoy
-// and Istio has no field for, and the filters that clients run for routing policies.
+// and Istio has no field for, and the filters that clients run for routing and
+// rate-limit policies.
 func (p *planner) filters(client mesh.ClusterName, served, subsets []string) []mesh.Object {
 	led := p.ledNamespaces(client)
 	var out []mesh.Object
@@ -27,6 +28,9 @@ func (p *planner) filters(client mesh.ClusterName, served, subsets []string) []m
 		}
 		if patches, refs := p.shards(slices.Concat(served, subsets), slices.Contains(led, ns)); len(patches) > 0 {
 			f.add(patches, refs, "ask again when a shard of "+nameRefs(refs)+" does not own a key")
+		}
+		if patches, refs := p.limits(client, ns, served); len(patches) > 0 {
+			f.add(patches, refs, "are limited by "+nameRefs(refs))
 		}
 		if len(f.patches) == 0 {
 			continue

@@ -81,6 +81,7 @@ type planner struct {
 	// ledFrom are the namespaces of clusters where filters lead to the service still,
 	// whoever asks for it: it stays for as long.
 	ledFrom      map[mesh.ClusterName][]string
+	rateLimits   []limited
 	dependencies []mesh.Dependency
 	instances    []mesh.Instance
 	clients      []mesh.Client
@@ -168,6 +169,9 @@ func (p *planner) findSources() []mesh.Ref {
 	}
 	for _, l := range p.senders {
 		out = append(out, l.Policy.Ref)
+	}
+	for _, l := range p.rateLimits {
+		out = append(out, l.policy.Ref)
 	}
 	for _, d := range p.dependencies {
 		out = append(out, d.Ref)

@@ -27,7 +27,7 @@ func (p *planner) acceptRouting() []mesh.RoutingPolicy {
 			p.find(v1alpha1.ReasonPolicyInvalid, r.Ref, why)
 			continue
 		}
-		if !p.ownsHosts(r) {
+		if !p.ownsHosts(r.Ref, r.Spec.Hosts) {
 			continue
 		}
 		p.checkShards(r)
@@ -185,13 +185,16 @@ func takes(a, b *v1alpha1.RequestMatch) bool {
 }
 
 // routedHosts are the hosts of the service that a routing policy is for.
-func (p *planner) routedHosts(r mesh.RoutingPolicy) []string {
-	if len(r.Spec.Hosts) == 0 {
+func (p *planner) routedHosts(r mesh.RoutingPolicy) []string { return p.hostsAmong(r.Spec.Hosts) }
+
+// hostsAmong are the hosts of the service that a policy names, all where it names none.
+func (p *planner) hostsAmong(named []v1alpha1.Host) []string {
+	if len(named) == 0 {
 		return p.hosts
 	}
 	var out []string
 	for _, host := range p.hosts {
-		if slices.ContainsFunc(r.Spec.Hosts, func(h v1alpha1.Host) bool { return strings.EqualFold(string(h), host) }) {
+		if slices.ContainsFunc(named, func(h v1alpha1.Host) bool { return strings.EqualFold(string(h), host) }) {
 			out = append(out, host)
 		}
 	}
@@ -200,9 +203,9 @@ func (p *planner) routedHosts(r mesh.RoutingPolicy) []string {
 
 // ownsHosts is whether a policy's target has every host that it names. One that
 // names another's has no effect at all, since it is not what its owner thinks.
-func (p *planner) ownsHosts(r mesh.RoutingPolicy) bool {
+func (p *planner) ownsHosts(about mesh.Ref, named []v1alpha1.Host) bool {
 	owns := true
-	for _, h := range r.Spec.Hosts {
+	for _, h := range named {
 		host := strings.ToLower(string(h))
 		key, ok := mesh.KeyOfHost(host, p.settings.Suffix)
 		ofAnotherEnv := ok && key.Identity == p.v.Key.Identity && key != p.v.Key
@@ -210,7 +213,7 @@ func (p *planner) ownsHosts(r mesh.RoutingPolicy) bool {
 			continue
 		}
 		owns = false
-		p.find(v1alpha1.ReasonHostNotOfTarget, r.Ref, fmt.Sprintf(
+		p.find(v1alpha1.ReasonHostNotOfTarget, about, fmt.Sprintf(
 			"%s is no host of %s: name one of %s, or give the host to the target by a TrafficPolicy", host, p.v.Key, strings.Join(p.hosts, ", ")))
 	}
 	return owns

@@ -145,6 +145,16 @@ func (d *dirt) routing(changed []mesh.RoutingPolicy) {
 	}
 }
 
+func (d *dirt) rateLimits(changed []mesh.RateLimitPolicy) {
+	same := restated(changed, func(p mesh.RateLimitPolicy) any { return []any{p.Created, p.Spec} })
+	for _, p := range changed {
+		d.objects[p.Ref] = true
+		if !same {
+			d.target(strings.ToLower(p.Spec.Target.Identity))
+		}
+	}
+}
+
 // target makes stale what a policy is about.
 func (d *dirt) target(identity string) {
 	if identity == fleetDefault {

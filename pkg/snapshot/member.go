@@ -96,4 +96,7 @@ func (d *dirt) says(name mesh.ClusterName) {
 	for _, p := range d.s.by.routingCluster.get(name) {
 		d.laterIdentities[strings.ToLower(p.Spec.Target.Identity)] = true
 	}
+	for _, p := range d.s.by.rateLimitCluster.get(name) {
+		d.laterIdentities[strings.ToLower(p.Spec.Target.Identity)] = true
+	}
 }

@@ -52,6 +52,11 @@ func TestRare(t *testing.T) {
 			{routing("first", -3), routing("second", -2)},
 			{routing("first", -1)},
 		},
+		"a rate-limit policy is made anew, so that another one has the host": {
+			{limits("first", -2), limits("second", -1)},
+			{limits("first", 3)},
+		},
+		"the proxies of a client call themselves otherwise":        {{caller("web")}, {caller("shop")}},
 		"Istio is upgraded where it does not take what is planned": {{old, istiod("1.22")}, {istiod("1.23")}},
 		"an older claim of another env is seen":                    {{unseen, server("c4", "b", "x", "qa", -1)}, {c4}},
 	} {
@@ -136,6 +141,23 @@ func routing(name string, created int64, shards ...v1alpha1.Host) mesh.RoutingPo
 		p.Spec.Shards = append(p.Spec.Shards, v1alpha1.Shard{Name: string(host), Host: host})
 	}
 	return p
+}
+
+func limits(name string, created int64) mesh.RateLimitPolicy {
+	p := mesh.RateLimitPolicy{Meta: rare(mesh.Hub, mesh.KindRateLimitPolicy, "a", created), Spec: v1alpha1.RateLimitPolicySpec{
+		Target: v1alpha1.Target{Identity: "x"},
+		Limits: []v1alpha1.RateLimit{{Name: name, Bucket: &v1alpha1.TokenBucket{Tokens: 1, FillInterval: "1s"}}},
+	}}
+	p.Name = name
+	return p
+}
+
+// caller is what calls x/stage from c3, with a label app on its pods.
+func caller(app string) mesh.Workload {
+	return mesh.Workload{
+		Ref: mesh.Ref{Cluster: "c3", Kind: mesh.KindDeployment, Namespace: "b", Name: "one"}, ServiceAccount: "default",
+		Labels: map[string]string{"identity": "y", "app": app}, Available: true,
+	}
 }
 
 func calling(identities ...v1alpha1.Identity) mesh.Dependency {

@@ -163,10 +163,27 @@ func (s *Snapshot) addresses(wi mesh.WorkloadIdentity) mesh.Instance {
 // addClient counts a workload as a client of its namespace; the oldest one stands for all.
 func (r *resolved) addClient(ns mesh.Namespace, inst mesh.Instance) {
 	c := mesh.Client{Namespace: ns, Identity: inst.Service.Identity, Oldest: inst.Created, Workload: inst.Ref}
-	if old, ok := r.clients[c.Key()]; ok && (old.Oldest < c.Oldest || old.Oldest == c.Oldest && old.Workload.Compare(c.Workload) < 0) {
-		return
+	old, ok := r.clients[c.Key()]
+	if ok && (old.Oldest < c.Oldest || old.Oldest == c.Oldest && old.Workload.Compare(c.Workload) < 0) {
+		c = old
 	}
+	c.Apps = compact(append(slices.Clone(old.Apps), apps(inst)...))
 	r.clients[c.Key()] = c
+}
+
+// apps are what Istio may call the proxies of a workload within its namespace: the
+// label app or, without one, whatever its version takes in its place.
+func apps(inst mesh.Instance) []string {
+	if app := inst.Labels["app"]; app != "" {
+		return one(app)
+	}
+	out := one(inst.Name)
+	for _, label := range []string{"app.kubernetes.io/name", "service.istio.io/canonical-name"} {
+		if name := inst.Labels[label]; name != "" {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // effective is a cluster with what its nodes and gateway Services say where its

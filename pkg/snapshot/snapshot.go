@@ -27,6 +27,7 @@ type Snapshot struct {
 	dependencies *table[mesh.Dependency]
 	traffic      *table[mesh.TrafficPolicy]
 	routing      *table[mesh.RoutingPolicy]
+	rateLimits   *table[mesh.RateLimitPolicy]
 	clusters     *table[mesh.Cluster]
 	held         *table[mesh.Held]
 
@@ -62,6 +63,8 @@ type indexes struct {
 	routingTarget      *index[string, mesh.RoutingPolicy]
 	routingCluster     *index[mesh.ClusterName, mesh.RoutingPolicy]
 	routingLead        *index[string, mesh.RoutingPolicy]
+	rateLimitTarget    *index[string, mesh.RateLimitPolicy]
+	rateLimitCluster   *index[mesh.ClusterName, mesh.RateLimitPolicy]
 	instanceIdentity   *index[string, mesh.Instance]
 	instanceNamespace  *index[mesh.Namespace, mesh.Instance]
 	instanceCluster    *index[mesh.ClusterName, mesh.Instance]
@@ -96,6 +99,7 @@ func New(settings mesh.Settings) *Snapshot {
 		dependencies: newTable[mesh.Dependency](by.dependencySource, by.dependencyTarget, by.dependencyCluster),
 		traffic:      newTable[mesh.TrafficPolicy](by.trafficTarget, by.trafficHost, by.trafficCluster),
 		routing:      newTable[mesh.RoutingPolicy](by.routingTarget, by.routingCluster, by.routingLead),
+		rateLimits:   newTable[mesh.RateLimitPolicy](by.rateLimitTarget, by.rateLimitCluster),
 		clusters:     newTable[mesh.Cluster](),
 		held:         newTable[mesh.Held](by.heldIdentity, by.heldHost, by.heldAlias, by.heldSource, by.heldEndpoint, by.heldCluster, by.heldLead, by.heldRouter, by.heldEgress),
 		instances:    newTable[mesh.Instance](by.instanceIdentity, by.instanceNamespace, by.instanceCluster),
@@ -133,6 +137,8 @@ func newIndexes(settings mesh.Settings) indexes {
 		routingCluster:     newIndex(func(p mesh.RoutingPolicy) []mesh.ClusterName { return one(p.Cluster) }),
 		routingTarget:      newIndex(func(p mesh.RoutingPolicy) []string { return one(strings.ToLower(p.Spec.Target.Identity)) }),
 		routingLead:        newIndex(func(p mesh.RoutingPolicy) []string { return leadsTo(p, settings) }),
+		rateLimitTarget:    newIndex(func(p mesh.RateLimitPolicy) []string { return one(strings.ToLower(p.Spec.Target.Identity)) }),
+		rateLimitCluster:   newIndex(func(p mesh.RateLimitPolicy) []mesh.ClusterName { return one(p.Cluster) }),
 		instanceIdentity:   newIndex(func(i mesh.Instance) []string { return one(i.Service.Identity) }),
 		instanceNamespace:  newIndex(func(i mesh.Instance) []mesh.Namespace { return one(i.In()) }),
 		instanceCluster:    newIndex(func(i mesh.Instance) []mesh.ClusterName { return one(i.Cluster) }),
@@ -214,7 +220,8 @@ func reportClusters(r mesh.Report) []mesh.ClusterName {
 // withoutStatus is whether Portolan cannot write to the status of an object of a member.
 func withoutStatus(r mesh.Ref) bool {
 	switch r.Kind {
-	case mesh.KindDependency, mesh.KindWorkloadIdentity, mesh.KindTrafficPolicy, mesh.KindRoutingPolicy, mesh.KindMeshCluster:
+	case mesh.KindDependency, mesh.KindWorkloadIdentity, mesh.KindTrafficPolicy, mesh.KindRoutingPolicy, mesh.KindRateLimitPolicy,
+		mesh.KindMeshCluster:
 		return false
 	}
 	return r.Cluster != mesh.Hub

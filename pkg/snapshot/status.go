@@ -51,6 +51,10 @@ func (s *Snapshot) Policy(ref mesh.Ref) (Policy, bool) {
 		var row mesh.RoutingPolicy
 		row, found = s.routing.get(ref)
 		p.Meta, p.Keys = row.Meta, s.keysFor(row.Spec.Target)
+	case mesh.KindRateLimitPolicy:
+		var row mesh.RateLimitPolicy
+		row, found = s.rateLimits.get(ref)
+		p.Meta, p.Keys = row.Meta, s.keysFor(row.Spec.Target)
 	}
 	return p, found
 }
@@ -96,7 +100,7 @@ func (s *Snapshot) EveryPolicy() []mesh.Ref {
 func (s *Snapshot) policies(every func(mesh.Ref) bool) []mesh.Ref {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return slices.Concat(s.dependencies.refs(every), s.identities.refs(every), s.traffic.refs(every), s.routing.refs(every))
+	return slices.Concat(s.dependencies.refs(every), s.identities.refs(every), s.traffic.refs(every), s.routing.refs(every), s.rateLimits.refs(every))
 }
 
 // Report stores what became of the plan of a key and returns whose status that changes.

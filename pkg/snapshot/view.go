@@ -35,6 +35,8 @@ type Service struct {
 	Rivals []mesh.TrafficPolicy
 	// Routing policies for the identity, any env.
 	Routing []mesh.RoutingPolicy
+	// RateLimits are policies for the identity, any env.
+	RateLimits []mesh.RateLimitPolicy
 	// Leads are the routing policies that send requests to a host of the key, or ask it.
 	Leads []Lead
 	// LedFrom are the filters that are held and lead to a host of the key.
@@ -68,6 +70,7 @@ func (s *Snapshot) Service(key mesh.ServiceKey) Service {
 		Identities: s.by.identityName.get(key.Identity),
 		Traffic:    s.by.trafficTarget.get(key.Identity),
 		Routing:    s.by.routingTarget.get(key.Identity),
+		RateLimits: s.by.rateLimitTarget.get(key.Identity),
 		Claims:     map[string][]mesh.Claim{}, Grants: map[string][]mesh.WorkloadIdentity{},
 	}
 	if def := s.by.trafficTarget.get(fleetDefault); len(def) > 0 {
@@ -286,21 +289,9 @@ func (s *Snapshot) keysOf(identity string) []mesh.ServiceKey {
 			}
 		}
 	}
-	for _, p := range s.by.trafficTarget.get(identity) {
-		addEnv(envs, p.Spec.Target.Env)
-	}
-	for _, p := range s.by.routingTarget.get(identity) {
-		addEnv(envs, p.Spec.Target.Env)
-	}
-	for _, p := range s.by.routingLead.get(identity) {
-		for _, key := range leads(p, s.settings) {
-			if key.Identity == identity {
-				envs[key.Env] = true
-			}
-		}
-	}
+	s.addPolicyEnvs(identity, envs)
 	named := s.by.dependencyTarget.has(identity) || s.by.trafficTarget.has(identity) ||
-		s.by.routingTarget.has(identity) || s.by.identityName.has(identity)
+		s.by.routingTarget.has(identity) || s.by.rateLimitTarget.has(identity) || s.by.identityName.has(identity)
 	if len(envs) == 0 && named {
 		envs[s.settings.DefaultEnv] = true
 	}
@@ -314,6 +305,26 @@ func (s *Snapshot) keysOf(identity string) []mesh.ServiceKey {
 	return out
 }
 
+// addPolicyEnvs adds those that policies target or lead to.
+func (s *Snapshot) addPolicyEnvs(identity string, envs map[string]bool) {
+	for _, p := range s.by.trafficTarget.get(identity) {
+		addEnv(envs, p.Spec.Target.Env)
+	}
+	for _, p := range s.by.routingTarget.get(identity) {
+		addEnv(envs, p.Spec.Target.Env)
+	}
+	for _, p := range s.by.rateLimitTarget.get(identity) {
+		addEnv(envs, p.Spec.Target.Env)
+	}
+	for _, p := range s.by.routingLead.get(identity) {
+		for _, key := range leads(p, s.settings) {
+			if key.Identity == identity {
+				envs[key.Env] = true
+			}
+		}
+	}
+}
+
 func addEnv(envs map[string]bool, env string) {
 	if env != "" && env != "*" {
 		envs[strings.ToLower(env)] = true
@@ -325,7 +336,7 @@ func (s *Snapshot) everyIdentity() map[string]bool {
 	out := map[string]bool{}
 	for _, keys := range [][]string{
 		keysIn(s.by.instanceIdentity), keysIn(s.by.heldIdentity), keysIn(s.by.dependencyTarget),
-		keysIn(s.by.trafficTarget), keysIn(s.by.routingTarget), keysIn(s.by.routingLead), keysIn(s.by.identityName),
+		keysIn(s.by.trafficTarget), keysIn(s.by.routingTarget), keysIn(s.by.routingLead), keysIn(s.by.rateLimitTarget), keysIn(s.by.identityName),
 	} {
 		for _, identity := range keys {
 			out[identity] = true

@@ -71,7 +71,8 @@ func (s *Snapshot) Forget(cluster mesh.ClusterName) Dirty {
 // observedKinds has one kind of each table that is filled from clusters.
 var observedKinds = []mesh.Kind{
 	mesh.KindDeployment, mesh.KindNamespace, mesh.KindService, mesh.KindNode, mesh.KindWorkloadIdentity,
-	mesh.KindDependency, mesh.KindTrafficPolicy, mesh.KindRoutingPolicy, mesh.KindServiceEntry,
+	mesh.KindDependency, mesh.KindTrafficPolicy, mesh.KindRoutingPolicy, mesh.KindRateLimitPolicy,
+	mesh.KindServiceEntry,
 }
 
 // refs lists the primary keys of the table that a kind belongs to.
@@ -91,6 +92,8 @@ func (s *Snapshot) refs(kind mesh.Kind, pass func(mesh.Ref) bool) []mesh.Ref {
 		return s.traffic.refs(pass)
 	case mesh.KindRoutingPolicy:
 		return s.routing.refs(pass)
+	case mesh.KindRateLimitPolicy:
+		return s.rateLimits.refs(pass)
 	case mesh.KindMeshCluster:
 		return s.clusters.refs(pass)
 	case mesh.KindGateway, mesh.KindServiceEntry, mesh.KindDestinationRule, mesh.KindVirtualService, mesh.KindEnvoyFilter:
@@ -125,6 +128,8 @@ func (d *dirt) put(row mesh.Row) {
 		d.traffic(d.s.traffic.put(r))
 	case mesh.RoutingPolicy:
 		d.routing(d.s.routing.put(r))
+	case mesh.RateLimitPolicy:
+		d.rateLimits(d.s.rateLimits.put(r))
 	case mesh.Cluster:
 		d.cluster(d.s.clusters.put(r))
 	case mesh.Held:
@@ -161,6 +166,8 @@ func (d *dirt) delete(ref mesh.Ref) {
 		d.traffic(d.s.traffic.delete(ref))
 	case mesh.KindRoutingPolicy:
 		d.routing(d.s.routing.delete(ref))
+	case mesh.KindRateLimitPolicy:
+		d.rateLimits(d.s.rateLimits.delete(ref))
 	case mesh.KindMeshCluster:
 		d.cluster(d.s.clusters.delete(ref))
 	case mesh.KindGateway, mesh.KindServiceEntry, mesh.KindDestinationRule, mesh.KindVirtualService, mesh.KindEnvoyFilter:

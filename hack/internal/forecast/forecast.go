@@ -64,7 +64,7 @@ func Plan(rows []mesh.Row, s mesh.Settings) []mesh.Object {
 
 // kinds are what users put into a cluster, as far as plans read it.
 func kinds(name mesh.ClusterName) []schema.GroupVersionKind {
-	ours := []string{v1alpha1.KindDependency, v1alpha1.KindWorkloadIdentity, v1alpha1.KindTrafficPolicy, v1alpha1.KindRoutingPolicy}
+	ours := []string{v1alpha1.KindDependency, v1alpha1.KindWorkloadIdentity, v1alpha1.KindTrafficPolicy, v1alpha1.KindRoutingPolicy, v1alpha1.KindRateLimitPolicy}
 	if name == mesh.Hub {
 		ours = append(ours, v1alpha1.KindMeshCluster)
 	}

@@ -26,6 +26,13 @@ func (r *Rows) Base() []mesh.Row {
 			Target: v1alpha1.Target{Identity: "x"}, Lookup: &v1alpha1.Lookup{Service: "lookup.example", Key: "{path[0]}"},
 		}},
 	}
+	rows = append(rows, mesh.RateLimitPolicy{Meta: r.hub(mesh.KindRateLimitPolicy, "a", "one"), Spec: v1alpha1.RateLimitPolicySpec{
+		Target: v1alpha1.Target{Identity: "x"}, Limits: []v1alpha1.RateLimit{{
+			Name: "limit", By: []v1alpha1.RateLimitKey{{Type: v1alpha1.RateLimitByClientIdentity}},
+			Bucket: &v1alpha1.TokenBucket{Tokens: 10, FillInterval: "1s"},
+			Values: []v1alpha1.RateLimitValue{{Value: []string{"y"}, Bucket: v1alpha1.TokenBucket{Tokens: 20, FillInterval: "1s"}}},
+		}},
+	}})
 	for _, identity := range []v1alpha1.Identity{"x", "y"} {
 		rows = append(rows, mesh.WorkloadIdentity{Meta: r.hub(mesh.KindWorkloadIdentity, "a", string(identity)), Spec: v1alpha1.WorkloadIdentitySpec{
 			Identity: identity, Grant: &v1alpha1.IdentityGrant{Namespaces: []string{"a", "b"}},

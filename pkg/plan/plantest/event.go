@@ -75,6 +75,9 @@ func (r *Rows) touched(there map[mesh.Ref]mesh.Row) mesh.Row {
 	case mesh.RoutingPolicy:
 		o.Meta = older(o.Meta)
 		return o
+	case mesh.RateLimitPolicy:
+		o.Meta = older(o.Meta)
+		return o
 	}
 	return r.Any()
 }

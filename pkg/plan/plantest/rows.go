@@ -28,7 +28,7 @@ type Rows struct {
 func (r *Rows) Any() mesh.Row {
 	kinds := []func() mesh.Row{
 		r.Workload, r.Workload, r.Workload, r.Service, r.Service, r.Namespace, r.Node, r.WorkloadIdentity,
-		r.Dependency, r.Dependency, r.TrafficPolicy, r.TrafficPolicy, r.RoutingPolicy, r.Cluster, r.Cluster, r.Held, r.Egress,
+		r.Dependency, r.Dependency, r.TrafficPolicy, r.TrafficPolicy, r.RoutingPolicy, r.RateLimitPolicy, r.Cluster, r.Cluster, r.Held, r.Egress,
 	}
 	return kinds[r.Below(len(kinds))]()
 }
@@ -302,6 +302,30 @@ func (r *Rows) RoutingPolicy() mesh.Row {
 			{Host: Pick(r.Source, hosts...), Weight: 1}, {Host: Pick(r.Source, hosts...), Weight: 2},
 		}})
 	}
+	return p
+}
+
+// RateLimitPolicy makes one with a bucket by client, host or header, of a
+// service or of both; now and then one that an API server would refuse.
+func (r *Rows) RateLimitPolicy() mesh.Row {
+	p := mesh.RateLimitPolicy{Meta: r.meta(mesh.KindRateLimitPolicy)}
+	p.Spec.Target = r.target()
+	for _, host := range Some(r.Source, "stage.x.mesh", "one.corp.example", "evil.example") {
+		p.Spec.Hosts = append(p.Spec.Hosts, v1alpha1.Host(host))
+	}
+	p.Spec.Mode = Pick(r.Source, v1alpha1.RateLimitEnforce, v1alpha1.RateLimitShadow)
+	bucket := v1alpha1.TokenBucket{Tokens: int32(r.Below(8)), FillInterval: "1s"}
+	key := Pick(r.Source, v1alpha1.RateLimitKey{Type: v1alpha1.RateLimitByClientIdentity}, v1alpha1.RateLimitKey{Type: v1alpha1.RateLimitByHost},
+		v1alpha1.RateLimitKey{Type: v1alpha1.RateLimitByHeader, Header: "x-tenant"})
+	limit := v1alpha1.RateLimit{Name: "limit", By: []v1alpha1.RateLimitKey{key}, Bucket: &bucket}
+	for _, value := range Some(r.Source, "x", "y", "Y", "stage.x.mesh") {
+		limit.Values = append(limit.Values, v1alpha1.RateLimitValue{Value: []string{value}, Bucket: bucket})
+	}
+	if r.Once(3) {
+		p.Spec.Global = &v1alpha1.GlobalRateLimit{Host: "ratelimit.example", Port: 8081, Domain: "d"}
+		limit.Bucket = Pick(r.Source, nil, &bucket)
+	}
+	p.Spec.Limits = append(p.Spec.Limits, limit)
 	return p
 }
 
