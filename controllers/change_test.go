@@ -115,7 +115,7 @@ func TestOneFilter(t *testing.T) {
 	var filter string
 	testkit.Wait(t, settled, func() error {
 		filters := w.ours("c3", mesh.KindEnvoyFilter)
-		if len(filters) != 1 || !strings.HasPrefix(filters[0], "web/routing-by-tenant-") {
+		if len(filters) != 1 || filters[0] != "web/"+stage {
 			return fmt.Errorf("filters %v, want one in web for %d clients", filters, len(names))
 		}
 		filter = filters[0]

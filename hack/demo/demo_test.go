@@ -23,8 +23,8 @@ func TestDemo(t *testing.T) {
 		"equal to the byte, and no other",
 		"Every condition says so",
 		"stage.greeting.mesh         Clients of greeting/stage: webapp",
-		"routing-greeting-by-tenant-",
-		"c1       RoutingPolicy greeting/greeting-by-tenant  True      True        False     False",
+		"c1       RateLimitPolicy greeting/greeting-by-tenant  True      True        False     False",
+		"c1       RoutingPolicy greeting/greeting-by-tenant    True      True        False     False",
 		"make demo-down",
 	} {
 		if !strings.Contains(started, want) {
