@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/cache"
@@ -9,6 +10,7 @@ import (
 	"github.com/portolan-mesh/portolan/pkg/conditions"
 	"github.com/portolan-mesh/portolan/pkg/diff"
 	"github.com/portolan-mesh/portolan/pkg/mesh"
+	"github.com/portolan-mesh/portolan/pkg/snapshot"
 )
 
 // settle is how long proxies are given to learn of one round of writes before the
@@ -37,13 +39,48 @@ func (p *Pace) settling(key mesh.ServiceKey) func(mesh.ClusterName) bool {
 	}
 }
 
-// note remembers what was written.
-func (p *Pace) note(key mesh.ServiceKey, writes []conditions.Write) {
-	for _, w := range writes {
-		if w.State == v1alpha1.OutcomeProgrammed && (w.Op.Adds || w.Op.Reroutes()) {
-			p.lately.Set(paced{key, w.Op.Ref.Cluster}, nil, settle)
+// note remembers what is written. It is called before, since the plans of other
+// services see each object as soon as it is there, and after, when the time begins.
+func (p *Pace) note(view snapshot.Service, ops []diff.Op) {
+	filters := map[mesh.Ref]bool{}
+	for _, op := range ops {
+		if op.Adds || op.Reroutes() {
+			p.lately.Set(paced{view.Key, op.Ref.Cluster}, nil, settle)
+		}
+		filters[op.Ref] = true
+	}
+	for _, h := range view.Held {
+		if filters[h.Ref] {
+			p.leave(h, view.Settings)
 		}
 	}
+}
+
+// left is what filters that were written lately led to.
+type left struct{ service mesh.ServiceKey }
+
+// leave remembers where a filter led.
+func (p *Pace) leave(h mesh.Held, settings mesh.Settings) {
+	for _, key := range snapshot.LedTo(h, settings) {
+		before, _ := p.lately.Get(left{key})
+		held, _ := before.([]mesh.Held)
+		others := slices.DeleteFunc(slices.Clone(held), func(o mesh.Held) bool { return o.Ref == h.Ref })
+		p.lately.Set(left{key}, append(others, h), settle)
+	}
+}
+
+// await takes out of a view the entries that proxies may not have yet, so that no
+// filter leads there, and keeps in it the filters that they may still have. It
+// says whether there is any, and so more to do in a moment.
+func (p *Pace) await(view *snapshot.Service) bool {
+	lookups := slices.DeleteFunc(slices.Clone(view.Lookups), func(h mesh.Held) bool { return p.settling(h.Service)(h.Cluster) })
+	waits := len(lookups) < len(view.Lookups)
+	view.Lookups = lookups
+	if lately, ok := p.lately.Get(left{view.Key}); ok {
+		held, _ := lately.([]mesh.Held)
+		view.LedFrom, waits = slices.Concat(view.LedFrom, held), true
+	}
+	return waits
 }
 
 // putOff are the writes that are left for the next round.

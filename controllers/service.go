@@ -50,11 +50,13 @@ func (r *ServiceReconciler) Reconcile(ctx context.Context, key mesh.ServiceKey) 
 	defer r.Feed.Services.Done(key)
 	view := r.Feed.Snapshot.Service(key)
 	writable := r.writable(view)
+	waits := r.Pace.await(&view)
 	opened := r.open(ctx, &view, writable)
 	result := plan.Service(view)
 	ops, later := diff.Round(diff.Ops(result.Objects, result.Judge(view.Held), writable), r.Pace.settling(key))
+	r.Pace.note(view, ops)
 	written := r.Writer.Write(ctx, ops)
-	r.Pace.note(key, written)
+	r.Pace.note(view, ops)
 	writes := slices.Concat(opened, written, putOff(later))
 	r.Feed.Report(conditions.Report(key, result, view.Held, writes, writable))
 	r.Feed.Services.Done(key)
@@ -64,7 +66,7 @@ func (r *ServiceReconciler) Reconcile(ctx context.Context, key mesh.ServiceKey) 
 	if failed := count(writes); failed > 0 {
 		return reconcile.Result{}, fmt.Errorf("%s: %d of %d: %w: %s", key, failed, len(ops), errNotWritten, firstFailure(writes))
 	}
-	if len(later) > 0 {
+	if len(later) > 0 || waits {
 		return reconcile.Result{RequeueAfter: settle}, nil
 	}
 	return reconcile.Result{}, nil

@@ -54,8 +54,14 @@ func (p *planner) openNamespaces(b backend) []string {
 	return gatewayNamespaces(b.cluster)
 }
 
-// calledFromElsewhere is whether any client runs in another cluster.
+// calledFromElsewhere is whether any client runs in another cluster, or is sent
+// here from there still.
 func (p *planner) calledFromElsewhere(c mesh.ClusterName) bool {
+	for from := range p.ledFrom {
+		if from != c {
+			return true
+		}
+	}
 	return slices.ContainsFunc(p.clients, func(client mesh.Client) bool { return client.Cluster != c })
 }
 

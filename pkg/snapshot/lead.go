@@ -36,7 +36,7 @@ func (s *Snapshot) addLeads(v *Service) {
 	}
 	s.addSources(v, sources)
 	for _, h := range s.by.heldLead.get(v.Key.Identity) {
-		if slices.Contains(ledKeys(h, s.settings), v.Key) {
+		if slices.Contains(LedTo(h, s.settings), v.Key) {
 			v.LedFrom = append(v.LedFrom, h)
 		}
 	}
@@ -70,21 +70,21 @@ func asked(p mesh.RoutingPolicy, settings mesh.Settings) (mesh.ServiceKey, strin
 	return key, host, ok
 }
 
-// ledKeys are the keys that a held filter leads to. A copy that somebody made of
-// one of ours leads nowhere.
-func ledKeys(h mesh.Held, settings mesh.Settings) []mesh.ServiceKey {
+// LedTo are the keys that a held filter leads to. A copy that somebody made of one
+// of ours leads nowhere.
+func LedTo(h mesh.Held, settings mesh.Settings) []mesh.ServiceKey {
 	if !h.Ours || h.Copied {
 		return nil
 	}
 	return keysOfHosts(h.Leads, settings)
 }
 
-func ledTo(h mesh.Held, settings mesh.Settings) []string { return identities(ledKeys(h, settings)) }
+func ledTo(h mesh.Held, settings mesh.Settings) []string { return identities(LedTo(h, settings)) }
 
 // leading makes stale what a held filter leads to, which stays for as long, and
 // the services whose policies wait for an entry of their lookup service.
 func (d *dirt) leading(h mesh.Held) {
-	for _, key := range ledKeys(h, d.s.settings) {
+	for _, key := range LedTo(h, d.s.settings) {
 		d.services[key] = true
 	}
 	if !h.Ours || h.Kind != mesh.KindServiceEntry || h.Inbound() {
