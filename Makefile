@@ -15,7 +15,7 @@ RACE ?= ./pkg/mesh/... ./pkg/observe/... ./pkg/snapshot/... ./pkg/plan/... ./pkg
 	./pkg/registry/... ./pkg/router/... ./pkg/fleet/... ./pkg/apply/... ./controllers/...
 
 # Modules of their own that hold tests.
-TEST_MODULES := $(wildcard hack/istiocheck hack/istiotranslate)
+TEST_MODULES := $(wildcard hack/istiocheck hack/istiotranslate hack/benchfilter/module)
 
 # Tests with traffic. They have the machine to themselves.
 MESH_TESTS := /e2e/
@@ -50,6 +50,7 @@ tidy: ## Bring go.mod and go.sum of all three modules in order, but for hack/ist
 	cd hack/tools && $(GO) mod tidy
 	cd hack/testbin && $(GO) mod tidy -e
 	cd hack/testmesh && $(GO) mod tidy
+	cd hack/benchfilter/module && $(GO) mod tidy
 
 ##@ Check
 
@@ -99,6 +100,10 @@ bench-mesh: testbin ## Measure istiod and a proxy with Portolan's objects and wi
 .PHONY: bench-router
 bench-router: ## Measure the lookup service on one processor while tables change; needs Linux. The last line is JSON.
 	$(GO) run ./hack/benchrouter
+
+.PHONY: bench-filter
+bench-filter: testmesh ## Measure what a RoutingPolicy's filters cost a proxy; the last line is JSON. Needs Linux and two cores.
+	$(GO) run ./hack/benchfilter
 
 ##@ Try
 

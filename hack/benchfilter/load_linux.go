@@ -77,12 +77,12 @@ func (l *load) ask(c *client) {
 	if !l.fresh {
 		c.key %= known
 	}
-	out := append(c.out[:0], "GET /tenants/t"...)
-	out = strconv.AppendInt(out, int64(c.key), 10)
-	out = append(out, "/orders HTTP/1.1\r\nhost: "+called+"\r\nuser-agent: bench\r\naccept: */*\r\n\r\n"...)
+	c.out = append(c.out[:0], "GET /tenants/t"...)
+	c.out = strconv.AppendInt(c.out, int64(c.key), 10)
+	c.out = append(c.out, "/orders HTTP/1.1\r\nhost: "+called+"\r\nuser-agent: bench\r\naccept: */*\r\n\r\n"...)
 	l.open++
 	c.sent = time.Now()
-	l.send(c.conn, out)
+	l.send(c.conn, c.out)
 }
 
 func (l *load) answered(c *client, answer []byte) {

@@ -203,4 +203,6 @@ func answerOf(b []byte) int {
 }
 
 // until is done at a deadline.
-func until(deadline time.Time) func() bool { return func() bool { return !time.Now().Before(deadline) } }
+func until(deadline time.Time) func() bool {
+	return func() bool { return !time.Now().Before(deadline) }
+}

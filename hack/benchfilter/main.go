@@ -34,16 +34,16 @@ func main() {
 	o := options{out: os.Stdout}
 	// A set of its own, since libraries add flags to the common one.
 	flags := flag.NewFlagSet("benchfilter", flag.ExitOnError)
-	flags.DurationVar(&o.duration, "duration", 4*time.Second, "how long a case is measured in each round")
-	flags.IntVar(&o.rounds, "rounds", 7, "how many times each case is measured; the median counts")
+	flags.DurationVar(&o.duration, "duration", 500*time.Millisecond, "how long a case is measured in each round")
+	flags.IntVar(&o.rounds, "rounds", 40, "how many times each case is measured; the median counts")
 	flags.IntVar(&o.unique, "unique", 1_000_000, "how many new keys are looked up to see whether memory grows; 0 for none")
 	flags.IntVar(&o.connections, "connections", 16, "how many connections the client keeps open")
 	cases := flags.String("cases", strings.Join(defaultCases, ","), "what to measure, in this order")
 	scripts := flags.String("scripts", "", "files of scripts in place of the lookup filter's own, each a case more")
-	short := flags.Bool("short", false, "less than a minute: 3 rounds of a second, 20,000 keys")
+	short := flags.Bool("short", false, "less than a minute: 8 rounds of a quarter of a second, 20,000 keys")
 	_ = flags.Parse(os.Args[1:]) // it ends the process itself
 	if *short {
-		o.duration, o.rounds, o.unique = time.Second, 3, 20_000
+		o.duration, o.rounds, o.unique = 250*time.Millisecond, 8, 20_000
 	}
 	o.cases = strings.Split(*cases, ",")
 	if *scripts != "" {

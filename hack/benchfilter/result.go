@@ -46,7 +46,10 @@ func (n number) MarshalJSON() ([]byte, error) {
 func micros(d time.Duration) number { return number(float64(d) / float64(time.Microsecond)) }
 
 // median of what the rounds say.
-func (f figures) median(of func(round) number) number {
+func (f figures) median(of func(round) number) number { return f.part(of, 0.5) }
+
+// part is what so large a part of the rounds does not exceed.
+func (f figures) part(of func(round) number, part float64) number {
 	var all []number
 	for _, r := range f.Rounds {
 		all = append(all, of(r))
@@ -55,7 +58,7 @@ func (f figures) median(of func(round) number) number {
 	if len(all) == 0 {
 		return 0
 	}
-	return (all[len(all)/2] + all[(len(all)-1)/2]) / 2
+	return all[int(float64(len(all)-1)*part+0.5)]
 }
 
 // ratio is the median of a case's CPU over that of no filter in the same round, 0
@@ -80,13 +83,9 @@ func p99(r round) number  { return r.P99 }
 
 // write writes a table, then the line of JSON.
 func (r result) write(w io.Writer) error {
-	fmt.Fprintf(w, "\n%-16s%10s%8s%14s%8s%8s%8s%8s%8s%10s%8s\n", "case", "CPU, us", "ratio", "least-most", "busy", "req/s", "p50, us", "p99, us", "RSS, MB", "requests", "failed")
+	fmt.Fprintf(w, "\n%-16s%10s%8s%14s%8s%8s%8s%8s%8s%10s%8s\n", "case", "CPU, us", "ratio", "quartiles", "busy", "req/s", "p50, us", "p99, us", "RSS, MB", "requests", "failed")
 	for _, f := range r.Cases {
-		least, most := f.Rounds[0].CPU, f.Rounds[0].CPU
-		for _, one := range f.Rounds {
-			least, most = min(least, one.CPU), max(most, one.CPU)
-		}
-		fmt.Fprintf(w, "%-16s%10.1f%8.2f%14s%8.2f%8.0f%8.0f%8.0f%8.1f%10d%8d\n", f.Case, f.median(cpu), r.ratio(f), fmt.Sprintf("%.1f-%.1f", least, most),
+		fmt.Fprintf(w, "%-16s%10.1f%8.2f%14s%8.2f%8.0f%8.0f%8.0f%8.1f%10d%8d\n", f.Case, f.median(cpu), r.ratio(f), fmt.Sprintf("%.1f-%.1f", f.part(cpu, 0.25), f.part(cpu, 0.75)),
 			f.median(busy), f.median(rate), f.median(p50), f.median(p99), f.RSS, f.Requests, f.Failed)
 	}
 	line, err := json.Marshal(r.numbers())

@@ -46,8 +46,9 @@ func (r Routing) policy(policy mesh.RoutingPolicy) map[string]any {
 	out := map[string]any{
 		"policy": policy.Ref.String(),
 		"stat":   policy.Namespace + "." + policy.Name,
-		// Answers to the same question are kept, whatever else of the policy changes.
-		"answers":   mesh.Hash(text([]any{policy.Ref.String(), r.Service.String(), cluster, path, l.Key})),
+		// Answers to the same question are kept, whatever else of the policy changes;
+		// shards and hosts are not the same.
+		"answers":   mesh.Hash(text([]any{policy.Ref.String(), r.Service.String(), cluster, path, l.Key, len(policy.Spec.Shards) > 0})),
 		"cluster":   cluster,
 		"authority": string(l.Service),
 		"path":      path,

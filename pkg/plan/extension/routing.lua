@@ -17,6 +17,8 @@ local longest = 1024
 local patience = 5
 -- unused is how long, in ms, answers are kept of a policy that no request needs.
 local unused = 600000
+-- often is how long, in ms, hits are gathered before they are counted.
+local often = 1000
 
 local compiled, stores = {}, {}
 
@@ -69,11 +71,11 @@ local function sweep(now)
   end
 end
 
-local function store(id, now)
-  local s = stores[id]
+local function store(p, now)
+  local s = stores[p.answers]
   if not s then
-    s = {entries = {}, count = 0, failures = 0, probe = 0, open = {}, first = 1, last = 0, asked = 0}
-    stores[id] = s
+    s = {policy = p.stat, entries = {}, count = 0, failures = 0, probe = 0, open = {}, first = 1, last = 0, asked = 0}
+    stores[p.answers] = s
   end
   s.used = now
   return s
@@ -82,8 +84,10 @@ end
 -- compile reads the policies of a virtual host, once for all requests.
 local function compile(context, id, now)
   sweep(now)
-  local c = {used = now, policies = context:get("policies")}
+  local c = {used = now, policies = context:get("policies"), headers = {}}
   for _, p in ipairs(c.policies) do
+    p.hits, p.counted = 0, now - often
+    if p.header then table.insert(c.headers, p.header) end
     for _, name in ipairs({"timeout", "ttl", "stale", "negative", "most", "limit"}) do
       p[name] = tonumber(p[name])
     end
@@ -98,8 +102,11 @@ local function compile(context, id, now)
   return c
 end
 
+local function hex(c) return string.format("%%%02X", c:byte()) end
+
 local function escape(s)
-  return (s:gsub("[^%w%-%._~]", function(c) return string.format("%%%02X", c:byte()) end))
+  if not s:find("[^%w%-%._~]") then return s end
+  return (s:gsub("[^%w%-%._~]", hex))
 end
 
 local function unescape(s)
@@ -193,6 +200,13 @@ local function leave(s, ticket, failed, later)
   s.probe = later
 end
 
+-- takes is whether a policy can send requests to a shard. What was cached before the
+-- policy changed may be another.
+local function takes(p, shard)
+  if p.shards then return p.shards[shard] ~= nil end
+  return #shard <= 253 and shard:match("^%w[%w%.%-]*$") ~= nil
+end
+
 -- ask is what the lookup service says of a key: a shard, false for none, or
 -- nothing where it does not say.
 local function ask(handle, p, key)
@@ -202,17 +216,14 @@ local function ask(handle, p, key)
   if answer[":status"] == "404" then return false end
   if answer[":status"] ~= "200" then return end
   local shard = answer["x-shard"] or (body and body:match("^%s*(.-)%s*$"))
-  if not shard then return end
-  if p.shards then return p.shards[shard] and shard or nil end
-  if #shard <= 253 and shard:match("^%w[%w%.%-]*$") then return shard end
+  if shard and takes(p, shard) then return shard end
 end
 
 -- find returns the shard of a key or nothing, why, and the answer that says so.
-local function find(handle, p, s, key, sent)
-  local now = handle:timestamp()
+local function find(handle, p, s, key, sent, now)
   local e = s.entries[key]
   local moved = e and sent == e.token
-  if moved then
+  if moved or e and e.shard and p.shards and not p.shards[e.shard] then
     forget(s, e)
     e = nil
   end
@@ -256,8 +267,7 @@ local function choose(hosts)
 end
 
 -- send sends a request to a shard.
-local function send(handle, p, shard, e)
-  local headers = handle:headers()
+local function send(headers, p, shard, e)
   if p.header then headers:replace(p.header, shard) end
   local hosts = p.shards and p.shards[shard]
   if hosts or p.header then
@@ -276,38 +286,39 @@ local function send(handle, p, shard, e)
 end
 
 -- count makes known what became of a request: by a counter, and by metadata that
--- access logs can show.
-local function count(handle, p, why, shard, key)
-  if handle.stats then handle:stats():counter(p.stat .. "." .. why):inc() end
+-- access logs can show. Each is calls into the proxy, which are what a request whose
+-- answer is there costs, so hits are gathered, and all but the decision is one value.
+local function count(handle, p, why, shard, key, now)
+  p.hits = why == "hit" and p.hits + 1 or p.hits
+  if handle.stats then
+    if why ~= "hit" then handle:stats():counter(p.stat .. "." .. why):inc() end
+    if p.hits > 0 and now - p.counted >= often then
+      handle:stats():counter(p.stat .. ".hit"):add(p.hits)
+      p.hits, p.counted = 0, now
+    end
+  end
   local m = handle:streamInfo():dynamicMetadata()
   m:set(namespace, "decision", why)
-  m:set(namespace, "policy", p.policy)
-  if shard then m:set(namespace, "shard", shard) end
-  if key then
-    m:set(namespace, "key", key)
-    m:set(namespace, "answers", p.answers)
-  end
+  m:set(namespace, "request", p.stat .. " " .. (shard or "-") .. " " .. (key and escape(key) or ""))
 end
 
-local function route(handle, p, headers, path, sent)
+local function route(handle, p, headers, path, sent, now)
   local key, s = keyOf(p.key, headers, path)
   local shard, why, e
   if key then
-    s = store(p.answers, handle:timestamp())
-    shard, why, e = find(handle, p, s, key, sent)
+    s = store(p, now)
+    shard, why, e = find(handle, p, s, key, sent, now)
   else
     why = "no_key"
   end
-  if shard then
-    count(handle, p, why, shard, key)
-    return send(handle, p, shard, e)
-  end
-  count(handle, p, why, p.default, key)
+  count(handle, p, why, shard or p.default, key, now)
+  -- Headers that were there before a lookup are not to be used after it.
+  if shard then return send(why == "hit" and headers or handle:headers(), p, shard, e) end
   if p.deny then
     handle:respond({[":status"] = "503", ["x-portolan-routing"] = why},
       "no shard is known for this request: " .. p.policy .. " says " .. why .. "\n")
   elseif p.default then
-    send(handle, p, p.default, e)
+    send(handle:headers(), p, p.default, e)
   end
 end
 
@@ -321,16 +332,25 @@ function envoy_on_request(handle)
   local sent = headers:get(mark)
   if sent then
     headers:remove(mark)
-    local token, host = sent:match("^(%x+)@(.*)$")
-    sent = token
+    sent = sent:match("^(%x+)@")
   end
-  if headers:get(wrong) then headers:remove(wrong) end
-  for _, p in ipairs(c.policies) do
-    if p.header and headers:get(p.header) then headers:remove(p.header) end
+  for _, name in ipairs(c.headers) do
+    if headers:get(name) then headers:remove(name) end
   end
   local path = headers:get(":path") or "/"
   for _, p in ipairs(c.policies) do
-    if matches(p, headers, path) then return route(handle, p, headers, path, sent) end
+    if matches(p, headers, path) then return route(handle, p, headers, path, sent, now) end
+  end
+end
+
+-- drop forgets the answer by which a request was sent. The same policy of another
+-- service may have one for the key: that is asked for once more.
+local function drop(request)
+  local policy, key = (request or ""):match("^(%S+) %S+ (.+)$")
+  key = key and unescape(key)
+  for _, s in pairs(stores) do
+    local e = s.policy == policy and s.entries[key]
+    if e then forget(s, e) end
   end
 end
 
@@ -339,13 +359,14 @@ function envoy_on_response(handle)
   local answer, not_mine = headers:get(was), headers:get(wrong)
   if answer then
     headers:remove(was)
-    local status, location = answer:match("^(%d+) ?(.*)$")
-    headers:replace(":status", status)
-    if location ~= "" then headers:replace("location", location) else headers:remove("location") end
+    -- A service that makes the header up can say no more than it can itself.
+    local status, location = answer:match("^([1-5]%d%d) ?(.*)$")
+    if status then
+      headers:replace(":status", status)
+      if location ~= "" then headers:replace("location", location) else headers:remove("location") end
+    end
   end
   if not not_mine then return end
   local said = handle:streamInfo():dynamicMetadata():get(namespace)
-  local s = said and said.answers and stores[said.answers]
-  local e = s and s.entries[said.key]
-  if e then forget(s, e) end
+  if said then drop(said.request) end
 end
