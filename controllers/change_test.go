@@ -26,7 +26,7 @@ kind: RoutingPolicy
 metadata: {name: by-tenant, namespace: sample}
 spec:
   target: {identity: greeting, env: stage}
-  lookup: {service: lookup.router.mesh, key: "{header[x-tenant]}"}
+  lookup: {service: lookup.router.example, key: "{header[x-tenant]}"}
 `
 
 // TestReplicas: a cluster without an available replica is withdrawn, the last

@@ -32,9 +32,6 @@ func TestHostile(t *testing.T) {
 		if got := r.Header.Get("x-shard"); got != "one" {
 			t.Errorf("%s: the shard was told that it is %q", name, got)
 		}
-		if r.Header.Get("x-wrong-shard") != "" {
-			t.Errorf("%s: the header went on to the shard", name)
-		}
 	}
 	for name, id := range map[string]string{
 		"a long key": strings.Repeat("x", 20_000), "escapes": strings.Repeat("%", 500), "a path": "../../admin?key=9000&x=#",

@@ -21,6 +21,8 @@ local unused = 600000
 local often = 1000
 
 local compiled, stores = {}, {}
+-- answers by their token.
+local tokens = {}
 
 math.randomseed(os.time() + tonumber((tostring({}):match("0x(%x+)")), 16) % 2147483647)
 
@@ -45,7 +47,7 @@ end
 
 local function forget(s, e)
   unlink(s, e)
-  s.entries[e.key] = nil
+  s.entries[e.key], tokens[e.token] = nil, nil
   s.count = s.count - 1
 end
 
@@ -54,8 +56,8 @@ local function remember(s, key, shard, fresh, dead, most)
   local e = s.entries[key]
   if e then forget(s, e) end
   while s.count >= most do forget(s, s.tail) end
-  e = {key = key, shard = shard, fresh = fresh, dead = dead, token = token()}
-  s.entries[key] = e
+  e = {store = s, key = key, shard = shard, fresh = fresh, dead = dead, token = token()}
+  s.entries[key], tokens[e.token] = e, e
   s.count = s.count + 1
   push(s, e)
   return e
@@ -64,7 +66,10 @@ end
 -- sweep forgets the answers of policies that no request needs any more.
 local function sweep(now)
   for id, s in pairs(stores) do
-    if s.used + unused < now then stores[id] = nil end
+    if s.used + unused < now then
+      while s.tail do forget(s, s.tail) end
+      stores[id] = nil
+    end
   end
   for id, c in pairs(compiled) do
     if c.used + unused < now then compiled[id] = nil end
@@ -270,9 +275,7 @@ end
 local function send(headers, p, shard, e)
   if p.header then headers:replace(p.header, shard) end
   local hosts = p.shards and p.shards[shard]
-  if hosts or p.header then
-    headers:replace(mark, (e and e.token or "") .. "@" .. (headers:get(":authority") or ""))
-  end
+  headers:replace(mark, (e and e.token or "") .. "@" .. (headers:get(":authority") or ""))
   if hosts and #hosts > 0 then
     if not hosts.total then
       local total = 0
@@ -287,7 +290,8 @@ end
 
 -- count makes known what became of a request: by a counter, and by metadata that
 -- access logs can show. Each is calls into the proxy, which are what a request whose
--- answer is there costs, so hits are gathered, and all but the decision is one value.
+-- answer is there costs: hits are gathered, and their metadata are left out, but for
+-- a proxy that shows a response nothing else of its request.
 local function count(handle, p, why, shard, key, now)
   p.hits = why == "hit" and p.hits + 1 or p.hits
   if handle.stats then
@@ -297,6 +301,7 @@ local function count(handle, p, why, shard, key, now)
       p.hits, p.counted = 0, now
     end
   end
+  if why == "hit" and handle.requestHeaders then return end
   local m = handle:streamInfo():dynamicMetadata()
   m:set(namespace, "decision", why)
   m:set(namespace, "request", p.stat .. " " .. (shard or "-") .. " " .. (key and escape(key) or ""))
@@ -343,10 +348,17 @@ function envoy_on_request(handle)
   end
 end
 
--- drop forgets the answer by which a request was sent. The same policy of another
--- service may have one for the key: that is asked for once more.
-local function drop(request)
-  local policy, key = (request or ""):match("^(%S+) %S+ (.+)$")
+-- drop forgets the answer by which a request was sent. Where its metadata alone
+-- tell, the same policy of another service may have an answer for the key too: that
+-- is asked for once more.
+local function drop(handle)
+  if handle.requestHeaders then
+    local e = tokens[(handle:requestHeaders():get(mark) or ""):match("^(%x*)@") or ""]
+    if e then forget(e.store, e) end
+    return
+  end
+  local said = handle:streamInfo():dynamicMetadata():get(namespace)
+  local policy, key = (said and said.request or ""):match("^(%S+) %S+ (.+)$")
   key = key and unescape(key)
   for _, s in pairs(stores) do
     local e = s.policy == policy and s.entries[key]
@@ -366,7 +378,5 @@ function envoy_on_response(handle)
       if location ~= "" then headers:replace("location", location) else headers:remove("location") end
     end
   end
-  if not not_mine then return end
-  local said = handle:streamInfo():dynamicMetadata():get(namespace)
-  if said then drop(said.request) end
+  if not_mine then drop(handle) end
 end

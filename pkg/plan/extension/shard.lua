@@ -7,24 +7,36 @@ local mark, was, wrong = "x-portolan-routed", "x-portolan-answer", "x-wrong-shar
 local redirect = "308"
 local namespace = "portolan.shard"
 
-function envoy_on_request(handle)
-  local headers = handle:headers()
+-- target is the URL that was called, of a request that was routed.
+local function target(headers)
   local called = headers:get(mark)
   called = called and called:match("@(.+)$")
-  if not called then return end
-  handle:streamInfo():dynamicMetadata():set(namespace, "called", (headers:get(":scheme") or "http") .. "://" .. called .. (headers:get(":path") or "/"))
+  return called and (headers:get(":scheme") or "http") .. "://" .. called .. (headers:get(":path") or "/")
+end
+
+-- A proxy that shows a response nothing else of its request has metadata of each.
+function envoy_on_request(handle)
+  if handle.requestHeaders then return end
+  local called = target(handle:headers())
+  if called then handle:streamInfo():dynamicMetadata():set(namespace, "called", called) end
+end
+
+local function called_by(handle)
+  if handle.requestHeaders then return target(handle:requestHeaders()) end
+  local m = handle:streamInfo():dynamicMetadata():get(namespace)
+  return m and m.called
 end
 
 function envoy_on_response(handle)
   local headers = handle:headers()
   local status, not_mine = headers:get(":status"), headers:get(wrong)
   if status ~= redirect and not not_mine then return end
-  local m = handle:streamInfo():dynamicMetadata():get(namespace)
-  if not m then return end
+  local called = called_by(handle)
+  if not called then return end
   if not_mine and (status == "421" or status == "307") then
     headers:replace(was, status .. " " .. (headers:get("location") or ""))
     headers:replace(":status", redirect)
-    headers:replace("location", m.called)
+    headers:replace("location", called)
   elseif status == redirect and headers:get("location") then
     headers:replace(was, status .. " " .. headers:get("location"))
     headers:remove("location")

@@ -33,17 +33,20 @@ func TestShardScript(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			s := newScript(t, shard)
-			st, err := s.request(maps.Clone(tt.request))
-			if err != nil {
-				t.Fatal(err)
-			}
-			answer := maps.Clone(tt.answer)
-			if err := s.run("envoy_on_response", st, answer); err != nil {
-				t.Fatal(err)
-			}
-			if diff := gocmp.Diff(tt.want, answer); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
+			for _, old := range []bool{false, true} {
+				s := newScript(t, shard)
+				s.old = old
+				st, err := s.request(maps.Clone(tt.request))
+				if err != nil {
+					t.Fatal(err)
+				}
+				answer := maps.Clone(tt.answer)
+				if err := s.run("envoy_on_response", st, answer); err != nil {
+					t.Fatal(err)
+				}
+				if diff := gocmp.Diff(tt.want, answer); diff != "" {
+					t.Errorf("old proxy %t (-want +got):\n%s", old, diff)
+				}
 			}
 		})
 	}
