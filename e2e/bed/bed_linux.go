@@ -125,6 +125,9 @@ func (b *Bed) program(name string) string {
 	return name
 }
 
+// Address is where pods reach what a test itself serves.
+func (b *Bed) Address() string { return hubAddress }
+
 // Portolan is the path of the built binary.
 func (b *Bed) Portolan() string { return b.program("portolan") }
 

@@ -52,9 +52,11 @@ type Pod struct {
 	net     netns
 	gateway bool
 	sidecar bool
-	app     *process.Process
-	proxy   *process.Process
-	http    *http.Client
+	// sample is whether the application is the sample service.
+	sample bool
+	app    *process.Process
+	proxy  *process.Process
+	http   *http.Client
 
 	routing sync.Mutex
 	// routed are the rules that the namespace has; guarded by routing.
@@ -123,12 +125,17 @@ func (p *Pod) run(ctx context.Context, pod *corev1.Pod) error {
 	return p.startProxy(ctx, pod)
 }
 
+// startApp runs what the pod's container has as its image: the sample service, or
+// Portolan itself.
 func (p *Pod) startApp(pod *corev1.Pod) error {
-	args := []string{"-cluster", p.cluster.Name, "-pod", pod.Name, "-control", filepath.Join(p.dir, "control.sock")}
+	container := pod.Spec.Containers[0]
+	command := process.Command{Path: p.cluster.bed.Portolan(), Args: container.Args, Dir: p.dir, Netns: p.net.path()}
+	if p.sample = container.Image != "portolan"; p.sample {
+		args := []string{"-cluster", p.cluster.Name, "-pod", pod.Name, "-control", filepath.Join(p.dir, "control.sock")}
+		command.Path, command.Args = p.cluster.bed.program("app"), append(args, container.Args...)
+	}
 	var err error
-	p.app, err = process.Start(process.Command{
-		Path: p.cluster.bed.program("app"), Args: append(args, pod.Spec.Containers[0].Args...), Dir: p.dir, Netns: p.net.path(),
-	})
+	p.app, err = process.Start(command)
 	return err
 }
 
@@ -250,7 +257,7 @@ func (p *Pod) ready(ctx context.Context) error {
 			return errors.New("a process of it has ended")
 		}
 	}
-	if p.app != nil {
+	if p.app != nil && p.sample {
 		if err := p.control(ctx, ""); err != nil {
 			return err
 		}

@@ -149,6 +149,14 @@ func settle(dir string) error {
 	if err := syscall.Mount(conf, "/etc/resolv.conf", "", syscall.MS_BIND, ""); err != nil {
 		return fmt.Errorf("mount resolv.conf: %w", err)
 	}
+	// Agents keep wasm modules in a folder that every container of a proxy has.
+	if err := syscall.Mount("none", "/var/lib", "tmpfs", 0, "mode=755"); err != nil {
+		return fmt.Errorf("mount /var/lib: %w", err)
+	}
+	const data = "/var/lib/istio/data"
+	if err := errors.Join(os.MkdirAll(data, 0o755), os.Chown(data, proxyUser, proxyUser)); err != nil {
+		return err
+	}
 	if err := os.MkdirAll("/run/netns", 0o755); err != nil {
 		return err
 	}

@@ -137,7 +137,7 @@ spec: {source: client-%[1]d, destinations: [{identity: greeting}]}
 `, i)
 	}
 	ok(t, c3.API.Apply(t.Context(), []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: many}\n"+text.String())))
-	t.Cleanup(func() { s.remove(t, "c3", "many") })
+	t.Cleanup(func() { s.deleteAll(t, "c3", "many") })
 	testkit.Wait(t, patience, func() error {
 		own := 0
 		for _, o := range s.list(t, "c3", "EnvoyFilter", "many") {
@@ -164,8 +164,23 @@ func (s *scene) filters(t *testing.T, cluster, namespace string, want int) {
 	})
 }
 
-// remove deletes what a namespace holds of clients, and waits until its pods are gone.
+// remove deletes what a namespace holds of workloads and Dependencies, and waits
+// until its pods are gone.
 func (s *scene) remove(t *testing.T, cluster, namespace string) {
+	t.Helper()
+	s.deleteAll(t, cluster, namespace)
+	testkit.Wait(t, patience, func() error {
+		for _, p := range s.Cluster(cluster).Pods("") {
+			if p.Namespace == namespace {
+				return fmt.Errorf("pod %s is left", p.Name)
+			}
+		}
+		return nil
+	})
+}
+
+// deleteAll deletes what a namespace holds of workloads and Dependencies.
+func (s *scene) deleteAll(t *testing.T, cluster, namespace string) {
 	t.Helper()
 	admin, err := s.Cluster(cluster).API.Client()
 	ok(t, err)
@@ -177,14 +192,18 @@ func (s *scene) remove(t *testing.T, cluster, namespace string) {
 		o.SetGroupVersionKind(kind)
 		ok(t, admin.DeleteAllOf(ctx, o, client.InNamespace(namespace)))
 	}
-	testkit.Wait(t, patience, func() error {
-		for _, p := range s.Cluster(cluster).Pods("") {
-			if p.Namespace == namespace {
-				return fmt.Errorf("pod %s is left", p.Name)
-			}
-		}
-		return nil
-	})
+}
+
+// delete deletes one Dependency, or another object of Portolan's group.
+func (s *scene) delete(t *testing.T, cluster, kind, namespace, name string) {
+	t.Helper()
+	admin, err := s.Cluster(cluster).API.Client()
+	ok(t, err)
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(schema.GroupVersionKind{Group: "mesh.portolan.dev", Version: "v1alpha1", Kind: kind})
+	o.SetNamespace(namespace)
+	o.SetName(name)
+	ok(t, client.IgnoreNotFound(admin.Delete(context.WithoutCancel(t.Context()), o)))
 }
 
 // list are the objects of a kind in a namespace.
@@ -193,7 +212,9 @@ func (s *scene) list(t *testing.T, cluster, kind, namespace string) []unstructur
 	gvk := map[string]schema.GroupVersionKind{
 		"EnvoyFilter": {Group: "networking.istio.io", Version: "v1alpha3"}, "Deployment": {Group: "apps", Version: "v1"},
 		"Pod": {Version: "v1"}, "Namespace": {Version: "v1"}, "ServiceAccount": {Version: "v1"},
-		"Dependency": {Group: "mesh.portolan.dev", Version: "v1alpha1"},
+		"Dependency": {Group: "mesh.portolan.dev", Version: "v1alpha1"}, "ServiceEntry": {Group: "networking.istio.io", Version: "v1"},
+		"DestinationRule": {Group: "networking.istio.io", Version: "v1"}, "VirtualService": {Group: "networking.istio.io", Version: "v1"},
+		"Gateway": {Group: "networking.istio.io", Version: "v1"},
 	}[kind]
 	gvk.Kind = kind + "List"
 	admin, err := s.Cluster(cluster).API.Client()

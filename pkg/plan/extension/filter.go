@@ -25,6 +25,7 @@ const (
 	typeLua         = "type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua"
 	typeLuaPerRoute = "type.googleapis.com/envoy.extensions.filters.http.lua.v3.LuaPerRoute"
 	typeWasm        = "type.googleapis.com/envoy.extensions.filters.http.wasm.v3.Wasm"
+	typeRBAC        = "type.googleapis.com/envoy.extensions.filters.http.rbac.v3.RBAC"
 	typeFilter      = "type.googleapis.com/envoy.config.route.v3.FilterConfig"
 	typeString      = "type.googleapis.com/google.protobuf.StringValue"
 )

@@ -19,8 +19,9 @@ func versionFor(plugin *v1alpha1.Plugin, client mesh.ClusterName) *v1alpha1.Plug
 
 // module are the patches for a team's own wasm module: a disabled filter whose
 // configuration is discovered, and that configuration. The proxy's agent fetches
-// the module and checks it by its hash; until it has, and where it cannot, requests
-// of the virtual hosts that enable the filter are answered 500.
+// the module and checks it by its hash. Until it has, requests of the virtual hosts
+// that enable the filter are answered 500; where it cannot, it puts a filter in the
+// module's place that answers 403, which the proxy takes as it is among the types.
 func module(name string, plugin *v1alpha1.Plugin) []any {
 	return []any{
 		filterPatch("envoy.filters.http.router", map[string]any{
@@ -29,7 +30,7 @@ func module(name string, plugin *v1alpha1.Plugin) []any {
 				"name": name, "disabled": true,
 				"config_discovery": map[string]any{
 					"config_source": map[string]any{"ads": map[string]any{}, "initial_fetch_timeout": "0s", "resource_api_version": "V3"},
-					"type_urls":     []any{typeWasm},
+					"type_urls":     []any{typeWasm, typeRBAC},
 				},
 			},
 		}),
