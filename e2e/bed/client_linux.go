@@ -83,8 +83,8 @@ type Reply struct {
 	Took time.Duration
 	// Tries is how many the proxies made.
 	Tries int
-	// Location is where a redirect leads, which is not followed.
-	Location string
+	// Response are the answer's own headers. A redirect is not followed.
+	Response http.Header
 	// Answer is that of the service, empty if something else answered.
 	sample.Answer
 	// Text is the body of an answer that is not the service's.
@@ -138,7 +138,7 @@ func (c *Client) send(ctx context.Context, method, url, body string, headers []s
 	}
 	defer func() { _ = res.Body.Close() }()
 	text, err := io.ReadAll(res.Body)
-	r := Reply{Code: res.StatusCode, Err: err, Location: res.Header.Get("location")}
+	r := Reply{Code: res.StatusCode, Err: err, Response: res.Header}
 	if json.Unmarshal(text, &r.Answer) != nil || r.Cluster == "" {
 		r.Text = strings.TrimSpace(string(text))
 		return r
