@@ -57,7 +57,7 @@ clients there need to reach their services in all the others.`,
 	root.SetErr(o.Err)
 	root.SetFlagErrorFunc(usageError)
 	root.PersistentFlags().VarP(&a.output, "output", "o", "format of the result and of errors: table, yaml or json")
-	root.AddCommand(a.manager(), a.router(), a.cluster(), a.plan(), a.version(), exitCodes())
+	root.AddCommand(a.manager(), a.router(), a.cluster(), a.uninstall(), a.plan(), a.version(), exitCodes())
 	refuseUnknown(root)
 	return root
 }

@@ -128,16 +128,22 @@ func (r *removal) confirm() error {
 	if r.options.yes {
 		return nil
 	}
-	_, _ = fmt.Fprintf(r.Err, "Remove cluster %s? [y/N] ", r.options.name)
-	answer, err := bufio.NewReader(r.In).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
+	yes, err := r.ask("Remove cluster " + r.options.name + "?")
+	if err != nil || yes {
 		return err
 	}
-	switch strings.ToLower(strings.TrimSpace(answer)) {
-	case "y", "yes":
-		return nil
-	}
 	return r.fail("not removed, since nobody said yes", "answer y, or use --yes")
+}
+
+// ask is whether somebody answers a question with yes.
+func (a *app) ask(question string) (bool, error) {
+	_, _ = fmt.Fprintf(a.Err, "%s [y/N] ", question)
+	answer, err := bufio.NewReader(a.In).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return false, err
+	}
+	answer = strings.ToLower(strings.TrimSpace(answer))
+	return answer == "y" || answer == "yes", nil
 }
 
 // start says how the cluster shall leave and deletes its kubeconfig.
