@@ -24,7 +24,7 @@ MESH_TESTS := /e2e/
 
 .PHONY: help
 help: ## Show this list.
-	@awk 'BEGIN {FS = ":.*## "} /^##@ / {print "\n" substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^##@ / {print "\n" substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 ##@ Build
 
@@ -45,18 +45,21 @@ fmt: ## Format all Go files and sort their imports.
 	$(LINT) fmt
 
 .PHONY: tidy
-tidy: ## Bring go.mod and go.sum of all three modules in order, but for hack/istiolines, which builds nothing.
+tidy: ## Bring go.mod and go.sum of all modules in order, but for hack/istiolines, which builds nothing.
 	$(GO) mod tidy
 	cd hack/tools && $(GO) mod tidy
 	cd hack/testbin && $(GO) mod tidy -e
 	cd hack/testmesh && $(GO) mod tidy
 	cd hack/benchfilter/module && $(GO) mod tidy
+	cd e2e/kind && $(GO) mod tidy
+	cd e2e/kind/coredns && $(GO) mod tidy
 
 ##@ Check
 
 .PHONY: test
 test: testbin ## Run every test, on real API servers too, and with traffic where the machine allows. The first run builds for 10 minutes.
 	@for dir in $(TEST_MODULES); do (cd $$dir && for mod in *.mod; do $(GO) test -modfile=$$mod ./... || exit 1; done); done
+	@cd e2e/kind && $(GO) test ./...
 	@failed=0; $(GO) test -timeout 20m $$($(GO) list ./... | grep -v $(MESH_TESTS)) || failed=1; \
 	$(GO) test -p 1 -timeout 30m .$(MESH_TESTS)... || failed=1; exit $$failed
 
@@ -84,6 +87,7 @@ fuzz-short: ## Run each fuzz test for FUZZTIME (20s).
 lint: ## Run all linters of .golangci.yml.
 	$(LINT) config verify
 	$(LINT) run ./...
+	cd e2e/kind && $(GO) tool -modfile=../../hack/tools/go.mod golangci-lint-kube-api-linter run ./...
 
 .PHONY: verify-generated
 verify-generated: ## Fail if generate or manifests would change a file.
@@ -104,6 +108,34 @@ bench-router: ## Measure the lookup service on one processor while tables change
 .PHONY: bench-filter
 bench-filter: testmesh ## Measure what a RoutingPolicy's filters cost a proxy; the last line is JSON. Needs Linux and two cores.
 	$(GO) run ./hack/benchfilter
+
+##@ On kind
+
+# The fleet of kind clusters, a module of its own.
+E2E := cd e2e/kind && $(GO)
+# Specs that make e2e runs, as ginkgo's label filter. Empty means all.
+LABELS ?=
+
+.PHONY: e2e
+e2e: ## Try Portolan as users do, in a hub and two members of kind with Istio. LABELS=failover: a part. Leaves nothing behind.
+	export E2E_RUN=1; $(E2E) test ./suite -count=1 -timeout 150m -v -ginkgo.v -ginkgo.label-filter='$(LABELS)'
+
+.PHONY: e2e-short
+e2e-short: ## The quick start and failover alone, in two clusters, one of which is the hub too.
+	@E2E_SMALL=1 $(MAKE) --no-print-directory e2e LABELS=short
+
+.PHONY: e2e-up
+e2e-up: ## Make the fleet of kind clusters and keep it. E2E_SMALL=1: of two clusters. E2E_IMAGES=pull or build: where images come from.
+	@$(E2E) run . up
+
+.PHONY: e2e-down
+e2e-down: ## Remove that fleet.
+	@$(E2E) run . down
+
+.PHONY: e2e-deps
+e2e-deps: ## Install by apt what the fleet needs of the machine, as root.
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$(command -v dockerd >/dev/null || echo docker.io) \
+		iptables iproute2 debootstrap gcc libc6-dev libseccomp-dev pkg-config python3 python3-pip
 
 ##@ Try
 

@@ -34,7 +34,7 @@ var update = flag.Bool("update", false, "write config/member instead of comparin
 // TestBuild builds every kustomization and decodes what comes out.
 func TestBuild(t *testing.T) {
 	t.Parallel()
-	for _, dir := range []string{"crd", "rbac", "manager", "member", "member/crd", "member/egress", "default", "router", "prometheus", "grafana"} {
+	for _, dir := range []string{"crd", "rbac", "manager", "member", "member/crd", "member/egress", "default", "router", "prometheus", "grafana", "quickstart/hub", "quickstart/east", "quickstart/west"} {
 		t.Run(dir, func(t *testing.T) {
 			t.Parallel()
 			objects := build(t, dir)

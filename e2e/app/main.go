@@ -1,5 +1,6 @@
 // Command app is the sample service of the mesh tests: it answers over HTTP/1,
-// HTTP/2, gRPC and TCP with its cluster's name, and fails as it is told.
+// HTTP/2, gRPC and TCP with its cluster's name, and fails as it is told. Its
+// commands call, load and fault are the client of such a service.
 package main
 
 import (
@@ -38,6 +39,12 @@ type app struct {
 }
 
 func main() {
+	if len(os.Args) > 1 && commands[os.Args[1]] != nil {
+		if err := commands[os.Args[1]](os.Args[2:]); err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
 	a := &app{}
 	flag.StringVar(&a.cluster, "cluster", "", "name of the cluster")
 	flag.StringVar(&a.pod, "pod", "", "name of the pod")

