@@ -23,19 +23,19 @@ const (
 	defaultMaxEntries    = 10000
 )
 
-// context is what routing.lua reads of a virtual host: its policies in their
-// order, and an id that is another for other policies. Every value is a string, or
-// a list or map of strings, so that no number changes on its way.
-func (r Routing) context(policies []mesh.RoutingPolicy) map[string]any {
+// context is what routing.lua reads of a virtual host: its name, its policies in
+// their order, and an id that is another for another name or other policies. Every
+// value is a string, or a list or map of strings, so that no number changes on its way.
+func (r Routing) context(name string, policies []mesh.RoutingPolicy) map[string]any {
 	var list []any
 	for _, p := range policies {
-		list = append(list, r.policy(p))
+		list = append(list, r.policy(name, p))
 	}
-	return map[string]any{"id": mesh.Hash(text(list)), "policies": list}
+	return map[string]any{"id": mesh.Hash(text([]any{name, list})), "called": name, "policies": list}
 }
 
-// policy is what the script knows of one policy.
-func (r Routing) policy(policy mesh.RoutingPolicy) map[string]any {
+// policy is what the script knows of one policy of a virtual host.
+func (r Routing) policy(host string, policy mesh.RoutingPolicy) map[string]any {
 	l := policy.Spec.Lookup
 	cluster := fmt.Sprintf("outbound|%d||%s", orDefault(l.Port, defaultLookupPort), l.Service)
 	path := cmp.Or(l.Path, defaultLookupPath)
@@ -48,7 +48,7 @@ func (r Routing) policy(policy mesh.RoutingPolicy) map[string]any {
 		"stat":   policy.Namespace + "." + policy.Name,
 		// Answers to the same question are kept, whatever else of the policy changes;
 		// shards and hosts are not the same.
-		"answers":   mesh.Hash(text([]any{policy.Ref.String(), r.Service.String(), cluster, path, l.Key, len(policy.Spec.Shards) > 0})),
+		"answers":   mesh.Hash(text([]any{policy.Ref.String(), r.Service.String(), host, cluster, path, l.Key, len(policy.Spec.Shards) > 0})),
 		"cluster":   cluster,
 		"authority": string(l.Service),
 		"path":      path,

@@ -75,7 +75,7 @@ func (r Routing) Patches() []any {
 					"stat_prefix":         "portolan_routing",
 				})...)
 			}
-			enabled[Name] = enable(map[string]any{"@type": typeLuaPerRoute, "filter_context": r.context(lookups)})
+			enabled[Name] = enable(map[string]any{"@type": typeLuaPerRoute, "filter_context": r.context(host.Name, lookups)})
 			if follows(lookups) {
 				hosts = append(hosts, patchRoutes(host.Name, map[string]any{"name": Name}))
 			}

@@ -1,14 +1,17 @@
 -- Routes a request to the shard that a lookup names. What to do is the filter
 -- context of the virtual host: "policies", the first of which that matches counts,
--- and "id", which is another for other policies. See filter.go for the fields.
+-- "called", the host and port, and "id", which is another where one of these is. See
+-- context.go for the fields.
 
 -- mark is on a request that was sent to a shard: a token of the answer that it was
--- sent by, "@" and the host that was called. Where a request comes back with it,
+-- sent by, "@" and the host and port that were called. Where a request comes back with it,
 -- the shard has said that it is the wrong one, and the answer is not used again.
 local mark = "x-portolan-routed"
 -- was is what a shard answered, where the answer had to be changed on its way.
 local was = "x-portolan-answer"
 local wrong = "x-wrong-shard"
+-- redirect is the status of what shard.lua has changed.
+local redirect = "308"
 -- namespace of what is said of a request in its dynamic metadata.
 local namespace = "portolan.routing"
 -- longest key that is looked up.
@@ -21,8 +24,8 @@ local unused = 600000
 local often = 1000
 
 local compiled, stores = {}, {}
--- answers by their token.
-local tokens = {}
+-- complete is whether the proxy shows a response the headers of its request.
+local complete = false
 
 math.randomseed(os.time() + tonumber((tostring({}):match("0x(%x+)")), 16) % 2147483647)
 
@@ -30,24 +33,26 @@ local function token()
   return string.format("%08x%08x", math.random(0, 2147483647), math.random(0, 2147483647))
 end
 
--- A store is the answers of one policy, the least recently used last, and how its
--- lookups fare.
+-- A store is the answers of one policy of one virtual host, the least recently used
+-- last, and how its lookups fare. An answer is a list, which takes half of what a
+-- table with names does: the collector goes over all of them again and again.
+local KEY, SHARD, FRESH, DEAD, MARK, PREV, NEXT, ASKED = 1, 2, 3, 4, 5, 6, 7, 8
 
 local function unlink(s, e)
-  if e.prev then e.prev.next = e.next else s.head = e.next end
-  if e.next then e.next.prev = e.prev else s.tail = e.prev end
-  e.prev, e.next = nil, nil
+  if e[PREV] then e[PREV][NEXT] = e[NEXT] else s.head = e[NEXT] end
+  if e[NEXT] then e[NEXT][PREV] = e[PREV] else s.tail = e[PREV] end
+  e[PREV], e[NEXT] = false, false
 end
 
 local function push(s, e)
-  e.next = s.head
-  if s.head then s.head.prev = e else s.tail = e end
+  e[NEXT] = s.head
+  if s.head then s.head[PREV] = e else s.tail = e end
   s.head = e
 end
 
 local function forget(s, e)
   unlink(s, e)
-  s.entries[e.key], tokens[e.token] = nil, nil
+  s.entries[e[KEY]] = nil
   s.count = s.count - 1
 end
 
@@ -56,8 +61,8 @@ local function remember(s, key, shard, fresh, dead, most)
   local e = s.entries[key]
   if e then forget(s, e) end
   while s.count >= most do forget(s, s.tail) end
-  e = {store = s, key = key, shard = shard, fresh = fresh, dead = dead, token = token()}
-  s.entries[key], tokens[e.token] = e, e
+  e = {key, shard, fresh, dead, token() .. "@" .. s.called, false, false, 0}
+  s.entries[key] = e
   s.count = s.count + 1
   push(s, e)
   return e
@@ -66,20 +71,17 @@ end
 -- sweep forgets the answers of policies that no request needs any more.
 local function sweep(now)
   for id, s in pairs(stores) do
-    if s.used + unused < now then
-      while s.tail do forget(s, s.tail) end
-      stores[id] = nil
-    end
+    if s.used + unused < now then stores[id] = nil end
   end
   for id, c in pairs(compiled) do
     if c.used + unused < now then compiled[id] = nil end
   end
 end
 
-local function store(p, now)
+local function store(p, called, now)
   local s = stores[p.answers]
   if not s then
-    s = {policy = p.stat, entries = {}, count = 0, failures = 0, probe = 0, open = {}, first = 1, last = 0, asked = 0}
+    s = {policy = p.stat, called = called, entries = {}, head = false, tail = false, count = 0, failures = 0, probe = 0, open = {}, first = 1, last = 0, asked = 0}
     stores[p.answers] = s
   end
   s.used = now
@@ -89,7 +91,7 @@ end
 -- compile reads the policies of a virtual host, once for all requests.
 local function compile(context, id, now)
   sweep(now)
-  local c = {used = now, policies = context:get("policies"), headers = {}}
+  local c = {used = now, called = context:get("called"), policies = context:get("policies"), headers = {}}
   for _, p in ipairs(c.policies) do
     p.hits, p.counted = 0, now - often
     if p.header then table.insert(c.headers, p.header) end
@@ -120,7 +122,7 @@ local function unescape(s)
 end
 
 local function segment(path, n)
-  local stop = path:find("[?#]") or #path + 1
+  local stop = path:find("?", 1, true) or #path + 1
   local from, i = 1, 0
   while from < stop do
     local slash = path:find("/", from, true)
@@ -149,28 +151,31 @@ end
 
 -- keyOf is the key of a request, or nothing where a part of it is missing.
 local function keyOf(parts, headers, path)
-  local out = ""
-  for _, part in ipairs(parts) do
+  local out
+  for i = 1, #parts do
+    local part = parts[i]
     local v = part.text
     if part.path then v = segment(path, part.path)
     elseif part.header then v = headers:get(part.header)
     elseif part.query then v = query(path, part.query)
     elseif part.cookie then v = cookie(headers, part.cookie) end
     if not v or v == "" or #v > longest then return end
-    out = out .. v
+    out = out and out .. v or v
   end
-  if #out <= longest then return out end
+  if out and #out <= longest then return out end
+end
+
+local function begins(path, prefixes)
+  for i = 1, #prefixes do
+    if path:find(prefixes[i], 1, true) == 1 then return true end
+  end
+  return false
 end
 
 local function matches(p, headers, path)
-  if p.prefixes then
-    local found = false
-    for _, prefix in ipairs(p.prefixes) do
-      if path:sub(1, #prefix) == prefix then found = true end
-    end
-    if not found then return false end
-  end
-  for _, h in ipairs(p.headers or {}) do
+  if p.prefixes and not begins(path, p.prefixes) then return false end
+  for i = 1, p.headers and #p.headers or 0 do
+    local h = p.headers[i]
     local got = headers:get(h.name)
     if not got or (h.value and got ~= h.value) then return false end
   end
@@ -227,33 +232,33 @@ end
 -- find returns the shard of a key or nothing, why, and the answer that says so.
 local function find(handle, p, s, key, sent, now)
   local e = s.entries[key]
-  local moved = e and sent == e.token
-  if moved or e and e.shard and p.shards and not p.shards[e.shard] then
+  local moved = e and sent == e[MARK]
+  if moved or e and e[SHARD] and p.shards and not p.shards[e[SHARD]] then
     forget(s, e)
     e = nil
   end
   if e then
-    if now < e.fresh then
+    if now < e[FRESH] then
       if s.head ~= e then unlink(s, e); push(s, e) end
-      return e.shard, e.shard and "hit" or "unknown", e
+      return e[SHARD], e[SHARD] and "hit" or "unknown", e
     end
-    if now >= e.dead then e = nil end
+    if now >= e[DEAD] then e = nil end
   end
-  local old = e and e.shard and e
-  if old and old.asked and now < old.asked then return old.shard, "stale", old end
+  local old = e and e[SHARD] and e
+  if old and now < old[ASKED] then return old[SHARD], "stale", old end
   local ticket = enter(s, p, now)
   if not ticket then
-    if old then return old.shard, "stale", old end
+    if old then return old[SHARD], "stale", old end
     return nil, "overflow"
   end
-  if old then old.asked = now + p.timeout end
+  if old then old[ASKED] = now + p.timeout end
   local shard = ask(handle, p, key)
   now = handle:timestamp()
   leave(s, ticket, shard == nil, now + math.max(p.negative, 1000))
   if shard then return shard, moved and "moved" or "miss", remember(s, key, shard, now + p.ttl, now + p.ttl + p.stale, p.most) end
   if shard == nil and old then
-    if s.entries[key] == old then old.fresh = now + p.negative end
-    return old.shard, "stale", old
+    if s.entries[key] == old then old[FRESH] = now + p.negative end
+    return old[SHARD], "stale", old
   end
   local why = shard == nil and "error" or "unknown"
   if p.negative == 0 then return nil, why end
@@ -272,10 +277,10 @@ local function choose(hosts)
 end
 
 -- send sends a request to a shard.
-local function send(headers, p, shard, e)
+local function send(headers, p, called, shard, e)
   if p.header then headers:replace(p.header, shard) end
   local hosts = p.shards and p.shards[shard]
-  headers:replace(mark, (e and e.token or "") .. "@" .. (headers:get(":authority") or ""))
+  headers:replace(mark, e and e[MARK] or "@" .. called)
   if hosts and #hosts > 0 then
     if not hosts.total then
       local total = 0
@@ -293,7 +298,10 @@ end
 -- answer is there costs: hits are gathered, and their metadata are left out, but for
 -- a proxy that shows a response nothing else of its request.
 local function count(handle, p, why, shard, key, now)
-  p.hits = why == "hit" and p.hits + 1 or p.hits
+  if why == "hit" then
+    p.hits = p.hits + 1
+    if complete and now - p.counted < often then return end
+  end
   if handle.stats then
     if why ~= "hit" then handle:stats():counter(p.stat .. "." .. why):inc() end
     if p.hits > 0 and now - p.counted >= often then
@@ -301,29 +309,29 @@ local function count(handle, p, why, shard, key, now)
       p.hits, p.counted = 0, now
     end
   end
-  if why == "hit" and handle.requestHeaders then return end
+  if why == "hit" and complete then return end
   local m = handle:streamInfo():dynamicMetadata()
   m:set(namespace, "decision", why)
   m:set(namespace, "request", p.stat .. " " .. (shard or "-") .. " " .. (key and escape(key) or ""))
 end
 
-local function route(handle, p, headers, path, sent, now)
+local function route(handle, c, p, headers, path, sent, now)
   local key, s = keyOf(p.key, headers, path)
   local shard, why, e
   if key then
-    s = store(p, now)
+    s = store(p, c.called, now)
     shard, why, e = find(handle, p, s, key, sent, now)
   else
     why = "no_key"
   end
   count(handle, p, why, shard or p.default, key, now)
   -- Headers that were there before a lookup are not to be used after it.
-  if shard then return send(why == "hit" and headers or handle:headers(), p, shard, e) end
+  if shard then return send(why == "hit" and headers or handle:headers(), p, c.called, shard, e) end
   if p.deny then
     handle:respond({[":status"] = "503", ["x-portolan-routing"] = why},
       "no shard is known for this request: " .. p.policy .. " says " .. why .. "\n")
   elseif p.default then
-    send(handle:headers(), p, p.default, e)
+    send(handle:headers(), p, c.called, p.default, e)
   end
 end
 
@@ -332,42 +340,46 @@ function envoy_on_request(handle)
   local id = context and context:get("id")
   if not id then return end
   local headers, now = handle:headers(), handle:timestamp()
-  local c = compiled[id] or compile(context, id, now)
+  local c = compiled[id]
+  if not c then
+    c, complete = compile(context, id, now), handle.requestHeaders ~= nil
+  end
   c.used = now
   local sent = headers:get(mark)
-  if sent then
-    headers:remove(mark)
-    sent = sent:match("^(%x+)@")
-  end
-  for _, name in ipairs(c.headers) do
-    if headers:get(name) then headers:remove(name) end
+  if sent then headers:remove(mark) end
+  for i = 1, #c.headers do
+    if headers:get(c.headers[i]) then headers:remove(c.headers[i]) end
   end
   local path = headers:get(":path") or "/"
-  for _, p in ipairs(c.policies) do
-    if matches(p, headers, path) then return route(handle, p, headers, path, sent, now) end
+  for i = 1, #c.policies do
+    local p = c.policies[i]
+    if matches(p, headers, path) then return route(handle, c, p, headers, path, sent, now) end
   end
 end
 
 -- drop forgets the answer by which a request was sent. Where its metadata alone
--- tell, the same policy of another service may have an answer for the key too: that
--- is asked for once more.
+-- tell, the same policy of another host may have an answer for the key too: that is
+-- asked for once more.
 local function drop(handle)
-  if handle.requestHeaders then
-    local e = tokens[(handle:requestHeaders():get(mark) or ""):match("^(%x*)@") or ""]
-    if e then forget(e.store, e) end
-    return
-  end
-  local said = handle:streamInfo():dynamicMetadata():get(namespace)
+  local sent = complete and handle:requestHeaders():get(mark)
+  local said = not complete and handle:streamInfo():dynamicMetadata():get(namespace)
   local policy, key = (said and said.request or ""):match("^(%S+) %S+ (.+)$")
   key = key and unescape(key)
   for _, s in pairs(stores) do
     local e = s.policy == policy and s.entries[key]
+    if sent then
+      for _, one in pairs(s.entries) do
+        if one[MARK] == sent then e = one end
+      end
+    end
     if e then forget(s, e) end
   end
 end
 
 function envoy_on_response(handle)
   local headers = handle:headers()
+  local said = headers:get(":status")
+  if said ~= redirect and said ~= "421" and said ~= "307" then return end
   local answer, not_mine = headers:get(was), headers:get(wrong)
   if answer then
     headers:remove(was)

@@ -331,7 +331,7 @@ func contextOf(policies []casePolicy) map[string]any {
 	for _, p := range policies {
 		all = append(all, mesh.RoutingPolicy{Meta: mesh.Meta{Ref: mesh.Ref{Kind: "RoutingPolicy", Namespace: "greeting", Name: p.Name}}, Spec: p.Spec})
 	}
-	return Routing{Service: mesh.Key("greeting", "stage")}.context(all)
+	return Routing{Service: mesh.Key("greeting", "stage")}.context(called+":80", all)
 }
 
 // step does one step and returns its last stream.
