@@ -20,7 +20,8 @@ local longest = 1024
 local patience = 5
 -- unused is how long, in ms, answers are kept of a policy that no request needs.
 local unused = 600000
--- often is how long, in ms, hits are gathered before they are counted.
+-- often is how long, in ms, hits are gathered before they are counted, and an
+-- answer that is used counts as just used.
 local often = 1000
 
 local compiled, stores = {}, {}
@@ -36,7 +37,7 @@ end
 -- A store is the answers of one policy of one virtual host, the least recently used
 -- last, and how its lookups fare. An answer is a list, which takes half of what a
 -- table with names does: the collector goes over all of them again and again.
-local KEY, SHARD, FRESH, DEAD, MARK, PREV, NEXT, ASKED = 1, 2, 3, 4, 5, 6, 7, 8
+local KEY, SHARD, FRESH, DEAD, MARK, PREV, NEXT, ASKED, USED = 1, 2, 3, 4, 5, 6, 7, 8, 9
 
 local function unlink(s, e)
   if e[PREV] then e[PREV][NEXT] = e[NEXT] else s.head = e[NEXT] end
@@ -61,7 +62,7 @@ local function remember(s, key, shard, fresh, dead, most)
   local e = s.entries[key]
   if e then forget(s, e) end
   while s.count >= most do forget(s, s.tail) end
-  e = {key, shard, fresh, dead, token() .. "@" .. s.called, false, false, 0}
+  e = {key, shard, fresh, dead, token() .. "@" .. s.called, false, false, 0, 0}
   s.entries[key] = e
   s.count = s.count + 1
   push(s, e)
@@ -239,7 +240,10 @@ local function find(handle, p, s, key, sent, now)
   end
   if e then
     if now < e[FRESH] then
-      if s.head ~= e then unlink(s, e); push(s, e) end
+      if now - e[USED] >= often then
+        e[USED] = now
+        if s.head ~= e then unlink(s, e); push(s, e) end
+      end
       return e[SHARD], e[SHARD] and "hit" or "unknown", e
     end
     if now >= e[DEAD] then e = nil end
