@@ -131,8 +131,8 @@ func (p *Pod) startApp(pod *corev1.Pod) error {
 	container := pod.Spec.Containers[0]
 	command := process.Command{Path: p.cluster.bed.Portolan(), Args: container.Args, Dir: p.dir, Netns: p.net.path()}
 	if p.sample = container.Image != "portolan"; p.sample {
-		args := []string{"-cluster", p.cluster.Name, "-pod", pod.Name, "-control", filepath.Join(p.dir, "control.sock")}
-		command.Path, command.Args = p.cluster.bed.program("app"), append(args, container.Args...)
+		command.Path = p.cluster.bed.program("app")
+		command.Args = append([]string{"-cluster", p.cluster.Name, "-pod", pod.Name, "-control", filepath.Join(p.dir, "control.sock")}, container.Args...)
 	}
 	var err error
 	p.app, err = process.Start(command)
