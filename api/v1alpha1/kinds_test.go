@@ -69,8 +69,8 @@ func TestCRDsAreSound(t *testing.T) {
 		t.Fatal(err)
 	}
 	var crds apiextensionsv1.CustomResourceDefinitionList
-	if err := c.List(t.Context(), &crds); err != nil || len(crds.Items) != 6 {
-		t.Fatalf("want 6 CRDs, got %d, %v", len(crds.Items), err)
+	if err := c.List(t.Context(), &crds); err != nil || len(crds.Items) != 7 {
+		t.Fatalf("want 7 CRDs, got %d, %v", len(crds.Items), err)
 	}
 	for _, crd := range crds.Items {
 		for _, condition := range crd.Status.Conditions {

@@ -54,8 +54,8 @@ func TestValidation(t *testing.T) {
 		t.Fatal(err)
 	}
 	files, err := filepath.Glob("testdata/validation/*.yaml")
-	if err != nil || len(files) != 6 {
-		t.Fatalf("want a file for each of 6 kinds, got %v, %v", files, err)
+	if err != nil || len(files) != 7 {
+		t.Fatalf("want a file for each of 7 kinds, got %v, %v", files, err)
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
