@@ -7,8 +7,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -90,17 +88,10 @@ type served struct {
 	counts        map[string]*atomic.Int64
 }
 
-// serveModule builds the example module and serves it until the test ends.
+// serveModule serves the example module until the test ends.
 func serveModule(t *testing.T, s *scene) *served {
 	t.Helper()
-	file := filepath.Join(s.Dir, "module.wasm")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-buildmode=c-shared", "-trimpath", "-ldflags=-s -w", "-o", file, ".")
-	cmd.Dir = filepath.Join("..", "..", "hack", "benchfilter", "module")
-	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOWORK=off")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build the module: %v: %s", err, out)
-	}
-	module, err := os.ReadFile(file)
+	module, err := os.ReadFile(os.Getenv(moduleFile))
 	ok(t, err)
 	sum := sha256.Sum256(module)
 	l, err := net.Listen("tcp", s.Address()+":0")
