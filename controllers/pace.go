@@ -42,15 +42,15 @@ func (p *Pace) settling(key mesh.ServiceKey) func(mesh.ClusterName) bool {
 // note remembers what is written. It is called before, since the plans of other
 // services see each object as soon as it is there, and after, when the time begins.
 func (p *Pace) note(view snapshot.Service, ops []diff.Op) {
-	filters := map[mesh.Ref]bool{}
+	written := map[mesh.Ref]bool{}
 	for _, op := range ops {
 		if op.Adds || op.Reroutes() {
 			p.lately.Set(paced{view.Key, op.Ref.Cluster}, nil, settle)
 		}
-		filters[op.Ref] = true
+		written[op.Ref] = true
 	}
 	for _, h := range view.Held {
-		if filters[h.Ref] {
+		if written[h.Ref] {
 			p.leave(h, view.Settings)
 		}
 	}

@@ -119,7 +119,7 @@ func (p *planner) acceptDependencies() []mesh.Dependency {
 		if !p.known(d.Cluster) {
 			continue
 		}
-		if d.Cluster != mesh.Hub && !p.runs(d.In(), source) {
+		if !p.mayDepend(d) {
 			p.find(v1alpha1.ReasonNotOwner, d.Ref, fmt.Sprintf(
 				"Namespace %s of cluster %s does not run %s: write the Dependency where its source runs, or in the hub", d.Namespace, d.Cluster, source))
 			continue
@@ -127,6 +127,12 @@ func (p *planner) acceptDependencies() []mesh.Dependency {
 		out = append(out, d)
 	}
 	return out
+}
+
+// mayDepend is whether a Dependency may speak for its source: those of the hub may,
+// those of a member if their own namespace runs it.
+func (p *planner) mayDepend(d mesh.Dependency) bool {
+	return d.Cluster == mesh.Hub || p.runs(d.In(), strings.ToLower(string(d.Spec.Source)))
 }
 
 // runs is whether a namespace runs an identity that it may claim.

@@ -15,18 +15,19 @@ import (
 // and Istio has no field for, and the filters that clients run for routing and
 // rate-limit policies.
 func (p *planner) filters(client mesh.ClusterName, served, subsets []string) []mesh.Object {
-	led := p.ledNamespaces(client)
+	led, hosts := p.ledNamespaces(client), slices.Concat(served, subsets)
+	tuning, words := p.tuning(hosts)
 	var out []mesh.Object
 	for _, ns := range p.namespaces(client) {
 		f := filter{}
-		if patches, words := p.tuning(slices.Concat(served, subsets)); len(patches) > 0 {
-			f.add(patches, p.traffic.refs(), words...)
+		if len(tuning) > 0 {
+			f.add(tuning, p.traffic.refs(), words...)
 		}
 		routing := p.routingFor(client, ns, served)
 		if refs := p.effectiveRouting(routing); len(refs) > 0 {
 			f.add(routing.Patches(), refs, "are routed by "+nameRefs(refs))
 		}
-		if patches, refs := p.shards(slices.Concat(served, subsets), slices.Contains(led, ns)); len(patches) > 0 {
+		if patches, refs := p.shards(hosts, slices.Contains(led, ns)); len(patches) > 0 {
 			f.add(patches, refs, "ask again when a shard of "+nameRefs(refs)+" does not own a key")
 		}
 		if patches, refs := p.limits(client, ns, served); len(patches) > 0 {

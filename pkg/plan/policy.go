@@ -93,6 +93,13 @@ func (p *planner) speaks(m mesh.Meta, target v1alpha1.Target) bool {
 	return false
 }
 
+// concerns is whether a policy is for the service's env, in a cluster that has been
+// seen, and may speak for its target.
+func (p *planner) concerns(m mesh.Meta, target v1alpha1.Target) bool {
+	env := strings.ToLower(target.Env)
+	return p.known(m.Cluster) && (env == "" || env == "*" || env == p.v.Key.Env) && p.speaks(m, target)
+}
+
 // oldest is the policy that wins among those with one target; the others are told.
 func (p *planner) oldest(group []mesh.TrafficPolicy) (mesh.TrafficPolicy, bool) {
 	if len(group) == 0 {

@@ -25,8 +25,7 @@ func (p *planner) acceptRateLimits() []limited {
 	sorted := slices.Clone(p.v.RateLimits)
 	slices.SortFunc(sorted, func(a, b mesh.RateLimitPolicy) int { return a.Older(b.Meta) })
 	for _, r := range sorted {
-		env := strings.ToLower(r.Spec.Target.Env)
-		if !p.known(r.Cluster) || (env != "" && env != "*" && env != p.v.Key.Env) || !p.speaks(r.Meta, r.Spec.Target) {
+		if !p.concerns(r.Meta, r.Spec.Target) {
 			continue
 		}
 		if wrong := invalidLimits(r.Spec); wrong != "" {

@@ -19,8 +19,7 @@ func (p *planner) acceptRouting() []mesh.RoutingPolicy {
 	sorted := slices.Clone(p.v.Routing)
 	slices.SortFunc(sorted, func(a, b mesh.RoutingPolicy) int { return a.Older(b.Meta) })
 	for _, r := range sorted {
-		env := strings.ToLower(r.Spec.Target.Env)
-		if !p.known(r.Cluster) || (env != "" && env != "*" && env != p.v.Key.Env) || !p.speaks(r.Meta, r.Spec.Target) {
+		if !p.concerns(r.Meta, r.Spec.Target) {
 			continue
 		}
 		if why := invalid(r.Spec); why != "" {
@@ -243,7 +242,7 @@ func (p *planner) acceptSenders() []snapshot.Lead {
 		}
 		out = append(out, l)
 		for _, d := range l.Dependencies {
-			if !p.known(d.Cluster) || (d.Cluster != mesh.Hub && !p.runs(d.In(), strings.ToLower(string(d.Spec.Source)))) || p.depends(d.Ref) {
+			if !p.known(d.Cluster) || !p.mayDepend(d) || p.depends(d.Ref) {
 				continue
 			}
 			d.Spec.Destinations = []v1alpha1.Destination{{

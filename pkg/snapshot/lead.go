@@ -79,8 +79,6 @@ func LedTo(h mesh.Held, settings mesh.Settings) []mesh.ServiceKey {
 	return keysOfHosts(h.Leads, settings)
 }
 
-func ledTo(h mesh.Held, settings mesh.Settings) []string { return identities(LedTo(h, settings)) }
-
 // leading makes stale what a held filter leads to, which stays for as long, and
 // the services whose policies wait for an entry of their lookup service.
 func (d *dirt) leading(h mesh.Held) {

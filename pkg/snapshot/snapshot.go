@@ -151,7 +151,7 @@ func newIndexes(settings mesh.Settings) indexes {
 		heldSource:         newIndex(func(h mesh.Held) []mesh.ClusterName { return h.Sources }),
 		heldEndpoint:       newIndex(func(h mesh.Held) []mesh.ClusterName { return h.Endpoints }),
 		heldCluster:        newIndex(func(h mesh.Held) []mesh.ClusterName { return when(h.Ours, h.Cluster) }),
-		heldLead:           newIndex(func(h mesh.Held) []string { return ledTo(h, settings) }),
+		heldLead:           newIndex(func(h mesh.Held) []string { return identities(LedTo(h, settings)) }),
 		heldRouter:         newIndex(router),
 		heldEgress:         newIndex(needs),
 		reportObject:       newIndex(reportObjects),

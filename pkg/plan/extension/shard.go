@@ -4,7 +4,6 @@ import (
 	_ "embed"
 	"slices"
 
-	"github.com/portolan-mesh/portolan/api/v1alpha1"
 	"github.com/portolan-mesh/portolan/pkg/mesh"
 )
 
@@ -36,14 +35,10 @@ type Shard struct {
 	Common map[string]any
 }
 
-// Follows is whether the requests of a policy that stay with the host which was
-// called, or go to another, may come back from a shard that does not own the key.
-func Follows(policy v1alpha1.RoutingPolicySpec) bool {
-	return policy.Lookup != nil && (len(policy.Shards) > 0 || policy.ShardHeader != "")
-}
-
-func follows(policies []mesh.RoutingPolicy) bool {
-	return slices.ContainsFunc(policies, func(p mesh.RoutingPolicy) bool { return Follows(p.Spec) })
+// follows is whether requests of any of these policies, which look a shard up, may
+// come back from one that does not own the key.
+func follows(lookups []mesh.RoutingPolicy) bool {
+	return slices.ContainsFunc(lookups, func(p mesh.RoutingPolicy) bool { return len(p.Spec.Shards) > 0 || p.Spec.ShardHeader != "" })
 }
 
 // Patches are those of the EnvoyFilter of one namespace of clients.
